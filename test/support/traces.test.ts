@@ -16,3 +16,9 @@ test('rows are not alike with another value, another number of rows, or a time o
   expect(() => expectAlike(seen(row('a', 3_600), row('a', 3_600)), wanted, 'rows')).toThrow(/rows/);
   expect(() => expectAlike(seen(row('a', 3_900)), wanted, 'rows')).toThrow(/65 minutes away, and 60/);
 });
+
+test('a secret is one, also where it happens to begin as an identifier does', () => {
+  const [secret, other] = [`aps_${'A'.repeat(26)}-${'b'.repeat(16)}`, `aps_${'_b-'.repeat(14)}c`];
+  expect(seen({ secret })).toEqual(seen({ secret: other }));
+  expect(seen({ id: `apl_${'A'.repeat(26)}`, secret })).toEqual([{ id: 'apl#0', secret: '<secret>' }]);
+});

@@ -106,15 +106,18 @@ export function changesBetween(before: Snapshot, after: Snapshot): Changed {
 
 const ID = /\b([a-z]+)_([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26})\b/g;
 const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g;
-/** What is random by its nature, by its form: only its length and kind can be compared. */
-const RANDOM: readonly [RegExp, string][] = [
-  [/"(latency_ms|latencyMs)":\d+/g, '"$1":"<ms>"'],
+/** Secrets, by their form. They come first: one that is random may begin as an identifier does. */
+const SECRETS: readonly [RegExp, string][] = [
   [/\b(pat|app|rft)_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\b/g, '$1 <token>'],
-  [/"(pat|app|rft)_[0-9A-Za-z]{8}"/g, '"$1 <prefix>"'],
   [/\b(?:aps|scim)_[\w-]{43}(?![\w-])/g, '<secret>'],
-  [/"scim_[\w-]{5}"/g, '"scim <prefix>"'],
   [/\bwhsec_[A-Za-z0-9+/]{43}=/g, 'whsec <secret>'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<access token>'],
+];
+/** What else is random by its nature, by its form: only its length and kind can be compared. */
+const RANDOM: readonly [RegExp, string][] = [
+  [/"(latency_ms|latencyMs)":\d+/g, '"$1":"<ms>"'],
+  [/"(pat|app|rft)_[0-9A-Za-z]{8}"/g, '"$1 <prefix>"'],
+  [/"scim_[\w-]{5}"/g, '"scim <prefix>"'],
   [/\$argon2[^"]*/g, '<password hash>'],
   [/"[0-9a-f]{64}"/g, '"<hash>"'],
   [/"_[0-9a-f]{40}"/g, '"<request of SAML>"'],
@@ -125,6 +128,9 @@ const RANDOM: readonly [RegExp, string][] = [
   [/\b[A-Z2-7]{32}\b/g, '<secret of one-time codes>'],
 ];
 
+const replaced = (text: string, forms: readonly [RegExp, string][]): string =>
+  forms.reduce((plain, [form, label]) => plain.replaceAll(form, label), text);
+
 /** The identifiers in a text, in lower case: names of buckets are made from them. */
 const idsIn = (text: string): string[] => [...text.matchAll(ID)].map(([id]) => id.toLowerCase());
 
@@ -133,18 +139,17 @@ const idsIn = (text: string): string[] => [...text.matchAll(ID)].map(([id]) => i
  * are not among the `known` by their kind and the order in which they were made, random things by their form.
  */
 export function comparable<T>(value: T, known: ReadonlySet<string>, now: number): T {
-  const text = JSON.stringify(value);
+  const text = replaced(JSON.stringify(value), SECRETS);
   const made = [...new Set(idsIn(text))].filter((id) => !known.has(id)).sort();
   const kindOf = (id: string) => id.slice(0, id.indexOf('_'));
   const labels = new Map(
     made.map((id) => [id, `${kindOf(id)}#${made.filter((m) => kindOf(m) === kindOf(id)).indexOf(id)}`]),
   );
-  let plain = text
+  const plain = text
     .replaceAll(ID, (id) => labels.get(id.toLowerCase()) ?? id)
     .replaceAll(/\\\\x([0-9a-f]*)/g, (_, hex: string) => `<${hex.length / 2} bytes>`)
     .replaceAll(TIME, (time) => `<${Math.round((Date.parse(time) - now) / 60_000)} min>`);
-  for (const [form, label] of RANDOM) plain = plain.replaceAll(form, label);
-  return JSON.parse(plain) as T;
+  return JSON.parse(replaced(plain, RANDOM)) as T;
 }
 
 const MINUTES = /<(-?\d+) min>/g;
