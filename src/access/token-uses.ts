@@ -52,7 +52,7 @@ export class TokenUses {
     if (this.#written.has(id)) return;
     this.#written.set(id, true);
     this.#pending.add(id);
-    // the tokens of others are written with it
+    // not as part of this request: tokens of others are written with its own
     this.#timer ??= apart(() => setTimeout(() => void this.flush(), FLUSH_MS).unref());
   }
 

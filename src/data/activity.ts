@@ -176,7 +176,7 @@ const identified: Partial<Record<keyof ActivityRow, string>> = {
  * The arrays stand behind a `select`, where PostgreSQL does not see how many records they have. Otherwise it takes the
  * plan for one record for much cheaper than that for any number, and plans the statement for each batch anew: that
  * takes ten times as long as to run it.
- * @param conditions which columns keep what was named
+ * @param conditions whether a column keeps what the request named, as SQL
  */
 const insertAnswered = (conditions: Record<keyof typeof kept, string>): string =>
   `insert into activity (${names.join(', ')}, named)
@@ -282,7 +282,7 @@ export class ActivityRecorder {
     else this.#flushIn(this.#isAway ? RETRY_MS : FLUSH_MS);
   }
 
-  /** Not as part of the request that happens to be the first one: there are records of others. */
+  /** Not as part of the request that records first: the records of others are written with its own. */
   #flushIn(ms: number): void {
     this.#timer ??= apart(() => setTimeout(() => void this.flush(), ms));
   }

@@ -29,14 +29,14 @@ const written = () =>
 interface How {
   by?: ActivityRecorder;
   outcome?: ActivityOutcome;
-  resourceId?: string;
+  resourceId?: string | null;
 }
 
 /** Records something that nobody in particular did. */
 function record(
   action: string,
   metadata?: Record<string, unknown>,
-  { by = recorder(), outcome = { statusCode: 200 }, resourceId }: How = {},
+  { by = recorder(), outcome = { statusCode: 200 }, resourceId = null }: How = {},
 ): void {
   const request = {
     method: 'GET',
@@ -52,7 +52,7 @@ function record(
   const entry = {
     action: action as ActivityAction,
     resourceType: 'user',
-    resourceId: resourceId ?? null,
+    resourceId,
     orgId: null,
     metadata,
   } as const;

@@ -71,7 +71,7 @@ let typeFaults: Promise<string | undefined>;
 
 const run = async (...args: string[]): Promise<string> => {
   const { PATH, TMPDIR } = process.env;
-  // the compiler is Go
+  // the compiler is written in Go: it collects garbage less often
   const env = { PATH, GOGC: '800', ...(TMPDIR && { TMPDIR }) };
   return (await promisify(execFile)(process.execPath, args, { cwd: copy, env })).stdout;
 };
@@ -257,10 +257,6 @@ test('what is no name, no group or taken is refused, and writes nothing', async 
   ]);
 });
 
-test(
-  'what was written has no fault of types',
-  async () => {
-    expect(await typeFaults).toBeUndefined();
-  },
-  240_000 * slowness(),
-);
+test('what was written has no fault of types', async () => {
+  expect(await typeFaults).toBeUndefined();
+});

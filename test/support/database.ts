@@ -113,7 +113,8 @@ async function take(): Promise<SharedDatabase> {
   try {
     if (known) await restore(client, known.migrated);
     migrated = known?.migrated ?? (await contentOf(client));
-    // the first record would be summed at once, as the first one in a minute is: in a file with few, for nobody
+    // Records are summed once a minute. Otherwise the first one of each file would be summed at once, which few files
+    // need.
     await client.query('update activity_fold set folded_at = now()');
   } finally {
     await client.end();

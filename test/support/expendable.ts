@@ -1,5 +1,6 @@
 import type { CompiledOperation } from '../../rest/operation.ts';
 import type { Role } from '../../src/kernel/roles.ts';
+import { MAX_STREAMS } from '../../src/live/audit-streams/audit-stream.words.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
@@ -83,8 +84,6 @@ const isOwn: ReadonlySet<string> = new Set(['notification_id', 'passkey_id']);
 
 const STREAMS = '/v1/orgs/{org_id}/audit-streams';
 
-const MOST_STREAMS = 10;
-
 /** An organization has only so many: where there is no room for one more, the oldest that earlier tries left go. */
 async function makeRoomForStream(app: TestApp, world: World): Promise<void> {
   const url = STREAMS.replace('{org_id}', world.ids.org_id!);
@@ -94,7 +93,7 @@ async function makeRoomForStream(app: TestApp, world: World): Promise<void> {
     headers,
   });
   const left = streams.map(({ audit_stream_id: id }) => id).filter((id) => id !== world.ids.audit_stream_id);
-  const room = MOST_STREAMS - (streams.length - left.length) - 1;
+  const room = MAX_STREAMS - (streams.length - left.length) - 1;
   for (const id of left.sort().slice(0, -room)) await expectOk(app, { method: 'DELETE', url: `${url}/${id}`, headers });
 }
 
