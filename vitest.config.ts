@@ -1,15 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { LongFirst } from './test/support/long-first.ts';
+import { isMarked } from './test/support/marks.ts';
 import { slowness, WORKERS } from './test/support/slowness.ts';
 
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
   .map((name) => `test/${name}`);
 
-/** Files whose first lines have a word: `// own process: <reason>`, or another that the support's README has. */
-const marked = (word: string): string[] =>
-  files.filter((file) => new RegExp(`^// ${word}: \\S`, 'm').test(readFileSync(file, 'utf8').slice(0, 1_000)));
+const marked = (word: string): string[] => files.filter((file) => isMarked(file, word));
 
 const fromSources = marked('from sources');
 /** What sets up a session, which a pooler would give to somebody else. */
@@ -81,6 +81,7 @@ export default defineConfig({
     // once for the run: a project that inherits it would start a PostgreSQL of its own
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', './test/support/times-reporter.ts'],
+    sequence: { sequencer: LongFirst },
     projects: [
       // loading the service takes seconds: files that leave nothing behind share a process, its app and its database
       project('shared', shared, { isolate: false }),

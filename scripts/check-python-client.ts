@@ -23,7 +23,8 @@ interface Run {
 function run(program: string, args: string[], env: Record<string, string> = {}): Run {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     encoding: 'utf8',
-    timeout: 5 * MINUTE_MS,
+    // it runs beside the tests, which may leave it a tenth of a processor
+    timeout: 20 * MINUTE_MS,
     env: { ...process.env, ...env },
   });
   return { isDone: status === 0, output: error ? String(error) : `${stdout}${stderr}` };

@@ -1,3 +1,4 @@
+// takes long: each guide has a service of its own, and runs its commands
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { guidesWithCommands, makeFolder, runPage } from '../support/doc-commands.ts';
