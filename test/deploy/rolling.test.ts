@@ -43,7 +43,7 @@ afterAll(async () => {
 });
 
 async function endBy(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null) return;
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'close');
   child.kill(signal);
   await ended;

@@ -323,9 +323,13 @@ describeInBrowser('the console in a browser', () => {
     const kim = await colleague(app, ann, 'editor');
     const page = await pageOf(kim);
     await open(page, homeOf(ann));
+    const left: string[] = [];
+    page.on('request', (request) => request.isNavigationRequest() && left.push(new URL(request.url()).pathname));
     const headers = { 'x-csrf': '1', origin: app.url, 'content-type': 'application/json' };
     const data = JSON.stringify({ query: 'mutation { logout { sessionId } }' });
     expect((await shown.contexts.get(kim)!.request.post(`${app.url}/graphql`, { headers, data })).status()).toBe(200);
     await page.waitForURL(/\/account\/sign-in\?return_to=/);
+    // the streams of the workspace and of its organization each tell of the end: one navigation must not abort another
+    expect(left).toEqual(['/account/sign-in']);
   });
 });

@@ -9,6 +9,18 @@ export const consolePath = new URL('../', here).pathname;
 /** The address of the service, with a slash at its end. */
 export const serviceUrl = new URL('../../', here).href;
 
+let isLeaving = false;
+
+/**
+ * Leaves the console for another page. The first call counts: what a session or a place ends tells of it once each, and
+ * a navigation that another one aborts can leave a browser with a page that it never closes.
+ */
+export function leave(to: string): void {
+  if (isLeaving) return;
+  isLeaving = true;
+  location.assign(to);
+}
+
 /**
  * Leaves for the page to sign in, which comes back to where the reader is now. The browser may keep the page that is
  * left, to go back to: nothing stays in it, and neither an address for an upload nor a begun authorization in the tab.
@@ -20,5 +32,5 @@ export function goToSignIn(): void {
   const to = new URL('account/sign-in', serviceUrl);
   to.searchParams.set('return_to', `/console/${below}`);
   addEventListener('pagehide', () => document.getElementById('root')?.replaceChildren());
-  location.assign(to.href);
+  leave(to.href);
 }

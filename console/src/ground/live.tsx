@@ -4,7 +4,7 @@ import {
   WorkspaceEventsDocument,
   type WorkspaceEventsSubscription,
 } from '../generated/documents';
-import { consolePath, goToSignIn } from './address';
+import { consolePath, goToSignIn, leave } from './address';
 import { useStream } from './answers';
 import { usePlace } from './place';
 import { streamState, useStreamTurn } from './stream-state';
@@ -21,7 +21,7 @@ function follow({ type, data }: { type: string; data: Record<string, unknown> })
   if (type !== 'stream.closing') return;
   const { reason } = data;
   if (reason === 'token_revoked') goToSignIn();
-  else if (FINAL.includes(String(reason))) location.assign(consolePath);
+  else if (FINAL.includes(String(reason))) leave(consolePath);
   else setTimeout(() => streamState.begin(), 1_000);
 }
 
