@@ -4,6 +4,7 @@ import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Calls, callsOf } from '../../support/calls.ts';
 import { expectUnauthenticated } from '../../support/error-shapes.ts';
 import { addToWorkspace, type Person, register } from '../../support/person.ts';
+import { waitUntil } from '../../support/wait.ts';
 
 let app: TestApp;
 let api: Calls;
@@ -99,10 +100,18 @@ describe('a refresh', () => {
 
 describe('a refresh token that was replaced', () => {
   it('still gives the same successor within 60 seconds', async () => {
-    const { refresh_token } = await next(user.refreshToken);
-    await replacedAgo(user.refreshToken, 58);
-    expect((await next(user.refreshToken)).refresh_token).toBe(refresh_token);
-    expect(await tokensOf(user)).toBe(2);
+    // what a busy machine has not asked in time says nothing: it is tried again, by somebody else
+    const { refresh_token, answer, who } = await waitUntil(async () => {
+      const who = await register(app);
+      const { refresh_token } = await next(who.refreshToken);
+      const begun = Date.now();
+      await replacedAgo(who.refreshToken, 58);
+      const answer = await refresh(who.refreshToken);
+      return Date.now() - begun < 2_000 && { refresh_token, answer, who };
+    });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json<{ refresh_token: string }>().refresh_token).toBe(refresh_token);
+    expect(await tokensOf(who)).toBe(2);
   });
 
   it('ends the whole session when it comes back later: no token of it works any more', async () => {
@@ -118,7 +127,7 @@ describe('a refresh token that was replaced', () => {
     const second = await next(user.refreshToken);
     const third = await next(second.refresh_token);
     const fourth = await next(third.refresh_token);
-    await replacedAgo(user.refreshToken, 58);
+    await replacedAgo(user.refreshToken, 30);
     expect((await next(user.refreshToken)).refresh_token).toBe(second.refresh_token);
     expect((await next(second.refresh_token)).refresh_token).toBe(third.refresh_token);
     for (const { access_token } of [second, third, fourth]) expect((await me(access_token)).statusCode).toBe(200);
