@@ -1,7 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import {
   ApiError,
   bearer,
@@ -331,6 +334,24 @@ test('events go on without a gap or a repeat when connections break, over REST',
   stop.abort(new Error('enough'));
   await reading;
   expect(failure).toMatchObject({ message: 'enough' });
+});
+
+test('events end with their signal, also when garbage was collected while they were followed', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const stop = new AbortController();
+  const followed = (async () => {
+    for await (const { event } of clientOf(ann).events(placeOf(ann), { signal: stop.signal }))
+      if (event.type === 'connected') isFollowed = true;
+  })().catch((error: unknown) => error);
+  let isFollowed = false;
+  await waitUntil(() => isFollowed);
+  // what a collection finds is let go of in a later turn
+  for (let turn = 0; turn < 5; turn++) await immediate().then(collectGarbage);
+  stop.abort(new Error('enough'));
+  const ended = await waitUntil(() => Promise.race([followed, immediate(null)]));
+  expect(ended).toMatchObject({ message: 'enough' });
+  await waitUntil(() => app.services.tail.size === 0);
 });
 
 test('events end when the service says that there will be none any more', async () => {

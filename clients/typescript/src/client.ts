@@ -66,7 +66,7 @@ export class Client {
         const params = { path, header: last === undefined ? {} : { 'last-event-id': last } };
         const init = { params, headers: { accept: 'text/event-stream' }, signal: signal ?? null };
         const { data: stream } = await this.rest.GET(STREAM, { ...init, parseAs: 'stream' });
-        for await (const { id = '', data } of framesOf(stream!, (ms) => (retryMs = ms))) {
+        for await (const { id = '', data } of framesOf(stream!, (ms) => (retryMs = ms), signal)) {
           const received: types.ReceivedEvent = { id, event: JSON.parse(data) as types.WorkspaceEvent };
           failures = 0;
           last = id || last;
@@ -178,9 +178,13 @@ async function pieceOf(file: Blob, from: number, bytes: number): Promise<TusRequ
   return { method: 'PATCH', headers, body };
 }
 
-/** What a stream has, until it ends. Not every browser iterates over streams by itself. */
-async function* framesOf(stream: ReadableStream, onRetry: (ms: number) => void) {
-  const text = stream.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>);
+/**
+ * What a stream has, until it ends or the signal aborts: Node forgets the signal of a request that is sent when it
+ * collects garbage. Not every browser iterates over streams by itself.
+ */
+async function* framesOf(stream: ReadableStream, onRetry: (ms: number) => void, signal?: AbortSignal) {
+  const decoder = new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>;
+  const text = stream.pipeThrough(decoder, signal && { signal });
   const reader = text.pipeThrough(new EventSourceParserStream({ onRetry })).getReader();
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
