@@ -340,11 +340,11 @@ test('events end with their signal, also when garbage was collected while they w
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
   const stop = new AbortController();
+  let isFollowed = false;
   const followed = (async () => {
     for await (const { event } of clientOf(ann).events(placeOf(ann), { signal: stop.signal }))
       if (event.type === 'connected') isFollowed = true;
   })().catch((error: unknown) => error);
-  let isFollowed = false;
   await waitUntil(() => isFollowed);
   // what a collection finds is let go of in a later turn
   for (let turn = 0; turn < 5; turn++) await immediate().then(collectGarbage);
