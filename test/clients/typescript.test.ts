@@ -3,8 +3,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import {
   ApiError,
   bearer,
@@ -20,6 +18,7 @@ import { MeDocument, WorkspaceEventsDocument, WorkspacesDocument } from 'platfor
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { startOwnApp, type TestApp } from '../support/app.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -337,8 +336,6 @@ test('events go on without a gap or a repeat when connections break, over REST',
 });
 
 test('events end with their signal, also when garbage was collected while they were followed', async () => {
-  setFlagsFromString('--expose-gc');
-  const collectGarbage = runInNewContext('gc') as () => void;
   const stop = new AbortController();
   let isFollowed = false;
   const followed = (async () => {
@@ -346,7 +343,6 @@ test('events end with their signal, also when garbage was collected while they w
       if (event.type === 'connected') isFollowed = true;
   })().catch((error: unknown) => error);
   await waitUntil(() => isFollowed);
-  // what a collection finds is let go of in a later turn
   for (let turn = 0; turn < 5; turn++) await immediate().then(collectGarbage);
   stop.abort(new Error('enough'));
   const ended = await waitUntil(() => Promise.race([followed, immediate(null)]));

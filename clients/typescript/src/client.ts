@@ -179,8 +179,8 @@ async function pieceOf(file: Blob, from: number, bytes: number): Promise<TusRequ
 }
 
 /**
- * What a stream has, until it ends or the signal aborts: Node forgets the signal of a request that is sent when it
- * collects garbage. Not every browser iterates over streams by itself.
+ * What a stream has, until it ends or the signal aborts. The signal of the request is not enough: a collection of
+ * garbage makes Node forget it. Not every browser iterates over streams by itself.
  */
 async function* framesOf(stream: ReadableStream, onRetry: (ms: number) => void, signal?: AbortSignal) {
   const decoder = new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>;

@@ -12,8 +12,8 @@ export const serviceUrl = new URL('../../', here).href;
 let isLeaving = false;
 
 /**
- * Leaves the console for another page. The first call counts: what a session or a place ends tells of it once each, and
- * a navigation that another one aborts can leave a browser with a page that it never closes.
+ * Leaves the console for another page. Only the first call counts: several streams tell that a session or a place is
+ * gone, and a second navigation would abort the first, after which a browser may never close the page.
  */
 export function leave(to: string): void {
   if (isLeaving) return;

@@ -1,5 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -10,6 +8,7 @@ import { Jobs } from '../../../src/platform/jobs/jobs.ts';
 import { Workers } from '../../../src/platform/jobs/workers.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { collectGarbage } from '../../support/garbage.ts';
 import { lockWaits } from '../../support/lock-waits.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
@@ -354,9 +353,6 @@ it('keeps no connection and listens to nothing while there is nothing to do', as
 });
 
 describe('workers that have stopped', () => {
-  setFlagsFromString('--expose-gc');
-  const collectGarbage = runInNewContext('gc') as () => void;
-
   it('keep nothing of the service in memory: the library keeps the options of all that ever ran', async () => {
     const service = await startAndStop();
     await waitUntil(() => {
