@@ -43,6 +43,18 @@ describe('the documentation', () => {
     expect((await fetch(`${app.url}${url}`)).status).toBe(200);
   });
 
+  it.each([
+    ['/docs/guides/se%63rets', 200],
+    ['/docs/guides%2Fsecrets', 404], // its links would lead nowhere
+    ['/docs/guides/secrets.html', 404],
+    ['/docs/guides/secrets.md.gz', 404],
+    ['/docs/guides/../../../package.json', 404],
+    ['/docs/guides/..%2f..%2f..%2fREADME.md', 404],
+    ['/docs/guides/%ff', 400],
+  ])('answers %s with %i', async (url, status) => {
+    expect((await app.server.inject(url)).statusCode).toBe(status);
+  });
+
   it('runs only its own scripts and loads nothing from outside', async () => {
     const { headers, body } = await app.server.inject('/docs/guides/secrets');
     expect(headers['content-security-policy']).toBe(
