@@ -156,21 +156,28 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
 }
 
 /**
- * Resolves when what happens a moment later by itself has happened: jobs that are due are done (texts are indexed, and
- * mails gone), all workspaces have their storage, and a stream that is opened now begins behind all events so far.
- * Transactions of other databases of the server hold events back, too; and the service itself may hold a workspace
- * while it makes its storage, so that nothing is pending for others.
+ * Resolves when jobs that are due are done (texts are indexed, and mails gone), and all workspaces have their storage.
+ * The service itself may hold a workspace while it makes its storage, so that nothing is pending for others.
+ */
+export async function workDone(app: TestApp): Promise<void> {
+  await app.jobsDone();
+  await waitUntil(async () => {
+    await app.services.buckets.provisionPending();
+    return isNone(app, `select from workspaces where bucket_status = 'pending' and deleted_at is null limit 1`);
+  });
+}
+
+/**
+ * Resolves when what happens a moment later by itself has happened: {@link workDone}, and a stream that is opened now
+ * begins behind all events so far. Transactions of other databases of the server hold events back, too.
  */
 export async function settled(app: TestApp): Promise<void> {
-  const text = `select 1 from workspaces where bucket_status = 'pending' and deleted_at is null
-    union all select 1 from events where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1`;
-  const isSettled = async () => {
-    await app.services.buckets.provisionPending();
-    return (await fromOutside(() => app.database.pool.query(text))).rowCount === 0;
-  };
-  await app.jobsDone();
-  await waitUntil(isSettled);
+  await workDone(app);
+  await waitUntil(() => isNone(app, 'select from events where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1'));
 }
+
+const isNone = async (app: TestApp, text: string): Promise<boolean> =>
+  (await fromOutside(() => app.database.pool.query(text))).rowCount === 0;
 
 /** Deploys the world's release in its environments. */
 async function deployEverywhere(app: TestApp, world: World): Promise<void> {
