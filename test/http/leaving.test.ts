@@ -1,13 +1,20 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { once } from 'node:events';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startOwnApp, type TestApp } from '../support/app.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let url: string;
-beforeAll(async () => {
+beforeEach(async () => {
   app = await startOwnApp();
   url = await app.listen();
 });
-afterAll(() => app.close());
+afterEach(async () => {
+  vi.useRealTimers();
+  await app.close();
+});
 
 /** Keeps the turns of the event loop long until the work is done, as those of a service that has much to do. */
 async function whileBusy<T>(work: () => Promise<T>): Promise<T> {
@@ -42,4 +49,33 @@ test('requests that arrive while the server has not closed yet are answered as a
   expect(await answers[2]!.json()).toEqual({ data: { __typename: 'Query' } });
   await closed;
   await expect(fetch(`${url}/healthz`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+});
+
+/** A connection that the server has taken and that has sent nothing. */
+async function opened(): Promise<net.Socket> {
+  const [socket] = await Promise.all([
+    net.connect(Number(new URL(url).port), '127.0.0.1'),
+    once(app.server.server, 'connection'),
+  ]);
+  return socket;
+}
+
+const isRefused = (): Promise<boolean> =>
+  fetch(`${url}/healthz`).then(
+    () => false,
+    ({ cause }: Error) => (cause as { code?: string }).code === 'ECONNREFUSED',
+  );
+
+test('a connection that was opened before has time for its first request, and is ended when none comes', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+  const [late, unused] = [await opened(), await opened()];
+  const closed = app.server.close();
+  await waitUntil(isRefused);
+  vi.advanceTimersByTime(1_500);
+  late.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  expect(await text(late)).toMatch(/^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*connection: close\r\n/);
+  expect(unused.closed).toBe(false);
+  vi.advanceTimersByTime(1_000);
+  await closed;
+  expect(await text(unused)).toBe('');
 });
