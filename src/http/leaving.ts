@@ -1,8 +1,9 @@
+import net from 'node:net';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
-/** A turn of the event loop that is no longer took in all connections that wait, and none since. */
-const SHORT_TURN_MS = 0.3;
+/** A turn of the event loop that is no longer has only looked for new connections. */
+const SHORT_TURN_MS = 0.1;
 const MOST_TURNS = 1_000;
 
 /** How a node goes: before it takes no more, it lets proxies know. */
@@ -21,9 +22,10 @@ export function addLeaving(server: FastifyInstance): Leaving {
   let hasBegun = false;
   server.addHook('preClose', async () => {
     hasBegun = true;
-    await untilQuiet();
-    // what is under way goes on, and Fastify waits for it
-    if (server.server.listening) server.server.close();
+    await untilQuiet(server.server);
+    // What is under way goes on, and Fastify waits for it. That of HTTP looks for idle connections first, while others
+    // come to be taken: it does so later, when Fastify calls it.
+    if (server.server.listening) net.Server.prototype.close.call(server.server);
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (hasBegun) reply.header('connection', 'close');
@@ -41,13 +43,18 @@ export function addLeaving(server: FastifyInstance): Leaving {
 }
 
 /**
- * Resolves right after a short turn of the event loop. A connection that waits in the queue of the listening socket
- * when that is closed would be reset, and a proxy could not know whether its request was read.
+ * Resolves right after a short turn of the event loop that has found no new connection: a turn takes in one. A
+ * connection that waits in the queue of the listening socket when that is closed would be reset, and a proxy could not
+ * know whether its request was read.
  */
-async function untilQuiet(): Promise<void> {
+async function untilQuiet(server: net.Server): Promise<void> {
+  let taken = 0;
+  const take = () => taken++;
+  server.on('connection', take);
   for (let turns = 0; turns < MOST_TURNS; turns++) {
-    const began = performance.now();
+    const [began, before] = [performance.now(), taken];
     await turn();
-    if (performance.now() - began < SHORT_TURN_MS) return;
+    if (taken === before && performance.now() - began < SHORT_TURN_MS) break;
   }
+  server.off('connection', take);
 }

@@ -51,6 +51,22 @@ test('requests that arrive while the server has not closed yet are answered as a
   await expect(fetch(`${url}/healthz`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
 });
 
+test('connections that wait to be taken while the server closes are all answered', async () => {
+  const sockets = Array.from({ length: 100 }, () => net.connect(Number(new URL(url).port), '127.0.0.1'));
+  // the system connects them in the next tick, and the process takes in one in each turn of its event loop
+  let closed: Promise<unknown> | undefined;
+  process.nextTick(() => {
+    closed = app.server.close();
+  });
+  await waitUntil(isRefused);
+  const answers = sockets.map((socket) => {
+    socket.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    return text(socket);
+  });
+  for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  await closed;
+});
+
 /** A connection that the server has taken and that has sent nothing. */
 async function opened(): Promise<net.Socket> {
   const [socket] = await Promise.all([
