@@ -69,10 +69,9 @@ test('connections that wait to be taken while the server closes are all answered
 
 /** A connection that the server has taken and that has sent nothing. */
 async function opened(): Promise<net.Socket> {
-  const [socket] = await Promise.all([
-    net.connect(Number(new URL(url).port), '127.0.0.1'),
-    once(app.server.server, 'connection'),
-  ]);
+  const taken = once(app.server.server, 'connection');
+  const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
+  await taken;
   return socket;
 }
 
