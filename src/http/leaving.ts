@@ -1,4 +1,4 @@
-import net from 'node:net';
+import type { Server } from 'node:net';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
@@ -23,9 +23,8 @@ export function addLeaving(server: FastifyInstance): Leaving {
   server.addHook('preClose', async () => {
     hasBegun = true;
     await untilQuiet(server.server);
-    // What is under way goes on, and Fastify waits for it. That of HTTP looks for idle connections first, while others
-    // come to be taken: it does so later, when Fastify calls it.
-    if (server.server.listening) net.Server.prototype.close.call(server.server);
+    // what is under way goes on, and Fastify waits for it
+    if (server.server.listening) server.server.close();
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (hasBegun) reply.header('connection', 'close');
@@ -47,7 +46,7 @@ export function addLeaving(server: FastifyInstance): Leaving {
  * connection that waits in the queue of the listening socket when that is closed would be reset, and a proxy could not
  * know whether its request was read.
  */
-async function untilQuiet(server: net.Server): Promise<void> {
+async function untilQuiet(server: Server): Promise<void> {
   let taken = 0;
   const take = () => taken++;
   server.on('connection', take);
