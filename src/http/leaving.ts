@@ -23,8 +23,9 @@ export function addLeaving(server: FastifyInstance): Leaving {
   server.addHook('preClose', async () => {
     hasBegun = true;
     await untilQuiet(server.server);
-    // what is under way goes on, and Fastify waits for it
-    if (server.server.listening) server.server.close();
+    // What is under way goes on, and Fastify waits for it. HTTP's own `close` looks for idle connections first, while
+    // new ones come: it does so later, when Fastify calls it.
+    if (server.server.listening) closeOfSockets(server.server).call(server.server);
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (hasBegun) reply.header('connection', 'close');
@@ -40,6 +41,10 @@ export function addLeaving(server: FastifyInstance): Leaving {
     },
   };
 }
+
+/** `close` of the class of servers that HTTP's extends. */
+const closeOfSockets = (server: Server): Server['close'] =>
+  (Object.getPrototypeOf(Object.getPrototypeOf(server)) as Server).close;
 
 /**
  * Resolves right after a short turn of the event loop that has found no new connection: a turn takes in one. A
