@@ -25,7 +25,7 @@ export function addLeaving(server: FastifyInstance): Leaving {
     await untilQuiet(server.server);
     // What is under way goes on, and Fastify waits for it. HTTP's own `close` looks for idle connections first, while
     // new ones come: it does so later, when Fastify calls it.
-    if (server.server.listening) closeOfSockets(server.server).call(server.server);
+    if (server.server.listening) closeSocket(server.server);
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (hasBegun) reply.header('connection', 'close');
@@ -43,8 +43,10 @@ export function addLeaving(server: FastifyInstance): Leaving {
 }
 
 /** `close` of the class of servers that HTTP's extends. */
-const closeOfSockets = (server: Server): Server['close'] =>
-  (Object.getPrototypeOf(Object.getPrototypeOf(server)) as Server).close;
+function closeSocket(server: Server): void {
+  const ofSockets = Object.getPrototypeOf(Object.getPrototypeOf(server)) as Server;
+  ofSockets.close.call(server);
+}
 
 /**
  * Resolves right after a short turn of the event loop that has found no new connection: a turn takes in one. A
