@@ -1,5 +1,6 @@
-// Restarts a service while clients connect anew for each request, and counts the connections that were lost: taken by
-// the system, and never answered. BENCH_ROUNDS (12) restarts; start something else that takes a processor beside it.
+// Restarts a service while clients connect anew for each request, and counts lost connections: opened by the system,
+// and never answered. BENCH_ROUNDS is the number of restarts, 12 by default. A quiet machine loses few: run something
+// beside it that takes a processor.
 import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';

@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createTestDatabase } from './support/database.ts';
 import { isRunning } from './support/is-running.ts';
 import { PASSWORD } from './support/person.ts';
+import { isRefused } from './support/refused.ts';
 import { type Service, type ServiceOptions, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
@@ -81,20 +82,6 @@ async function waitingForLocks(client: pg.Client): Promise<number> {
       and database = (select oid from pg_database where datname = current_database())`,
   );
   return rows[0]!.n;
-}
-
-/** Whether nobody listens there any more. */
-async function isRefused(url: string): Promise<boolean> {
-  const { hostname, port } = new URL(url);
-  const socket = net.connect(Number(port), hostname);
-  try {
-    await once(socket, 'connect');
-    return false;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
-  } finally {
-    socket.destroy();
-  }
 }
 
 // making its database is most of the work of such a start: one folder goes through all of this

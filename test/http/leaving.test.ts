@@ -3,7 +3,10 @@ import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startOwnApp, type TestApp } from '../support/app.ts';
+import { isRefused } from '../support/refused.ts';
 import { waitUntil } from '../support/wait.ts';
+
+const REQUEST = 'GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n';
 
 let app: TestApp;
 let url: string;
@@ -58,9 +61,9 @@ test('connections that wait to be taken while the server closes are all answered
   process.nextTick(() => {
     closed = app.server.close();
   });
-  await waitUntil(isRefused);
+  await waitUntil(() => isRefused(url));
   const answers = sockets.map((socket) => {
-    socket.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    socket.write(REQUEST);
     return text(socket);
   });
   for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -75,19 +78,13 @@ async function opened(): Promise<net.Socket> {
   return socket;
 }
 
-const isRefused = (): Promise<boolean> =>
-  fetch(`${url}/healthz`).then(
-    () => false,
-    ({ cause }: Error) => (cause as { code?: string }).code === 'ECONNREFUSED',
-  );
-
 test('a connection that was opened before has time for its first request, and is ended when none comes', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
   const [late, unused] = [await opened(), await opened()];
   const closed = app.server.close();
-  await waitUntil(isRefused);
+  await waitUntil(() => isRefused(url));
   vi.advanceTimersByTime(1_500);
-  late.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  late.write(REQUEST);
   expect(await text(late)).toMatch(/^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*connection: close\r\n/);
   expect(unused.closed).toBe(false);
   vi.advanceTimersByTime(1_000);

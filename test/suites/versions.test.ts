@@ -290,10 +290,10 @@ const withoutFields: Record<string, string[]> = {
   'PUT /v1/users/{user_id}': ['email', 'username'],
 };
 
-/** Whether something was done since what follows in the background was waited for. */
+/** Whether anything was changed since background work was last waited for. */
 let hasChanged = true;
 
-/** @param done waits for what is indexed in the background or has its storage made: it is no change of a test */
+/** @param done waits for background work, such as indexing and making storage: it is no change of a test */
 const prepared = async (operation: CompiledOperation, done = settled): Promise<World> => {
   const makeIds = before[routeOf(operation)];
   const ids = { ...world.ids, ...(await makeIds?.()) };
@@ -407,8 +407,7 @@ describe.each(withRoutes)('%s', (route, operation) => {
   });
 });
 
-// After all that changes nothing: transactions of others hold back events of what was changed. Nobody waits for those
-// here.
+// These come last: transactions of others hold back the events of a change, and the tests above would wait for them.
 test.each(withRoutes)(
   '%s takes the current version, among others too, and `*`; what it changed has another one then',
   async (_route, operation) => {
