@@ -1,3 +1,4 @@
+import { createServer } from 'node:http';
 import type { Server } from 'node:net';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
@@ -22,6 +23,7 @@ export function addLeaving(server: FastifyInstance): Leaving {
   let hasBegun = false;
   server.addHook('preClose', async () => {
     hasBegun = true;
+    warmUp();
     await untilQuiet(server.server);
     // What is under way goes on, and Fastify waits for it. HTTP's own `close` looks for idle connections first, while
     // new ones come: it does so later, when Fastify calls it.
@@ -40,6 +42,11 @@ export function addLeaving(server: FastifyInstance): Leaving {
       await delay(seconds * 1_000);
     },
   };
+}
+
+/** What runs for the first time is compiled first: meanwhile, new connections would come. */
+function warmUp(): void {
+  closeSocket(createServer());
 }
 
 /** `close` of the class of servers that HTTP's extends. */

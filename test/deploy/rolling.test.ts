@@ -23,6 +23,8 @@ let database: TestDatabase;
 const nodes: { port: number; service: Service }[] = [];
 const running: ChildProcess[] = [];
 const addresses = new Map<string, string>();
+/** What nginx says of its own errors: why it answered 502. */
+let saidByNginx = '';
 
 beforeAll(async () => {
   base = await mkdtemp(path.join(tmpdir(), 'rolling-'));
@@ -67,9 +69,14 @@ async function behind(name: string, proxy: ReverseProxy): Promise<string> {
   await mkdir(folder);
   const upstreams = nodes.map((node) => `127.0.0.1:${node.port}`);
   const { args, env } = proxy.command(folder, port, upstreams);
-  running.push(
-    spawn(proxy.program, args, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'ignore', 'ignore'] }),
-  );
+  const child = spawn(proxy.program, args, {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (proxy === nginx) saidByNginx += text;
+  });
+  running.push(child);
   const url = `http://127.0.0.1:${port}`;
   await waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200));
   return url;
@@ -88,15 +95,16 @@ interface Load {
 function load(send: () => Promise<Response>, statuses: readonly number[]): Load {
   let isOver = false;
   const state: Load = { sent: 0, failed: [], end: () => Promise.resolve() };
+  const failed = (how: string) => state.failed.push(`${new Date().toISOString()} ${how}`);
   const work = (async () => {
     while (!isOver) {
       state.sent++;
       try {
         const answer = await send();
         const text = await answer.text();
-        if (!statuses.includes(answer.status)) state.failed.push(`${answer.status} ${text.slice(0, 200)}`);
+        if (!statuses.includes(answer.status)) failed(`${answer.status} ${text.slice(0, 200)}`);
       } catch (error) {
-        state.failed.push(String((error as Error).cause ?? error));
+        failed(String((error as Error).cause ?? error));
       }
       await delay(PAUSE_MS);
     }
@@ -164,7 +172,10 @@ test.runIf(proxies.length > 0)(
     }
     for (const one of loads) await one.end();
 
-    expect(loads.flatMap(({ failed }) => failed)).toEqual([]);
+    expect(
+      loads.flatMap(({ failed }) => failed),
+      saidByNginx,
+    ).toEqual([]);
     for (const { sent } of loads) expect(sent).toBeGreaterThan(50);
     expect(await namespacesMade()).toBe(made);
     await waitFor(() => expect(followers.map(({ seen }) => seen.length)).toEqual(followers.map(() => updates)));
