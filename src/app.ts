@@ -89,7 +89,7 @@ import { Outbound, type OutboundOptions } from './platform/outbound/outbound.ts'
 import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
-import { RedisLink } from './platform/redis/redis-link.ts';
+import { RedisLink, type RedisLinkOptions } from './platform/redis/redis-link.ts';
 import { noTracing, type Tracing } from './platform/tracing/tracing.ts';
 import { PROXY_HEADERS } from './tools/tool-proxy/proxied-headers.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
@@ -121,6 +121,8 @@ export interface AppDeps {
   extraction?: ExtractionOptions;
   /** How often the process looks for work: a test need not wait for what comes once in some seconds. */
   jobs?: Pick<JobsOptions, 'pollMs' | 'periodOf'>;
+  /** How soon Redis must answer: a test of what nodes share has a busy machine. */
+  redis?: Pick<RedisLinkOptions, 'answerMs'>;
 }
 
 export interface App {
@@ -147,7 +149,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger, ...deps.outbound });
-  const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
+  const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger, ...deps.redis }) : null;
   // one that is several processes has one row, which the first of them keeps
   const { nodeId, number: workerNumber } = deps.siblings ?? { nodeId: randomUUID(), number: 1 };
   const { services, open, replicaReads } = createServices({

@@ -10,7 +10,7 @@ import { FORM_TYPE, formOf } from '../support/form.ts';
 import { isRunning } from '../support/is-running.ts';
 import { pdfOf } from '../support/made-files.ts';
 import { type Service, startService } from '../support/service.ts';
-import { waitFor } from '../support/wait.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 import { Client } from './client.ts';
 
 let dataDir: string;
@@ -85,7 +85,9 @@ async function killedAmid(node: Service, before: () => Promise<unknown>): Promis
   });
   const { artifact_id: id } = (await answer.json()) as { artifact_id: string };
   const waiting = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  await soon(async () => expect((await db.query(waiting)).rowCount).toBe(1));
+  // the process that has read it ends when it had nothing to do for a while
+  const readers = await waitUntil(async () => (await db.query(waiting)).rowCount === 1 && childrenOf(node));
+  expect(readers).toHaveLength(1);
   expect(await rowOf(id)).toEqual({
     is_indexed: false,
     index_error: null,
@@ -94,8 +96,6 @@ async function killedAmid(node: Service, before: () => Promise<unknown>): Promis
     positions: [],
   });
   await before();
-  const readers = childrenOf(node);
-  expect(readers).toHaveLength(1);
   node.child.kill('SIGKILL');
   await node.exited();
   await holder.query('rollback');

@@ -244,7 +244,8 @@ test('reads that a replica does not finish are told of once', async () => {
     expect(refused).toBe(3);
   });
   await database.close();
-  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+  // it may have been away for a moment, too
+  expect(lines.map((line) => JSON.parse(line) as object).filter((line) => 'reads' in line)).toMatchObject([
     { replica: 1, reads: 1, err: { message: 'it lacks a function' } },
   ]);
 });

@@ -323,6 +323,7 @@ describe('the window of a reader', () => {
       [org_id, workspace_id, own.accounts.owner.userId],
     );
     const missed = await change(own);
+    await settled(app);
     const socket = await openWs(own, after);
     await has(() => shownByWs(socket), missed);
     expect(shownByWs(socket).map(({ type }) => type)).toEqual(['namespace.created']);

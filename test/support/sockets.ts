@@ -18,6 +18,8 @@ export interface RawSocket {
   next(fits: (message: SocketMessage) => boolean): Promise<SocketMessage>;
   /** Code with which the server closed. */
   closed(): Promise<number>;
+  /** The same, at once; `null` while it is open. */
+  readonly code: number | null;
   /** The reason that came with it. */
   readonly closeReason: string;
   close(): void;
@@ -42,6 +44,9 @@ export async function openSocket(url: string, headers: Record<string, string> = 
         what: () => `a message that fits, among ${JSON.stringify(messages)}; closed with ${code}`,
       }),
     closed: () => waitUntil(() => code, { what: 'the server to close the socket' }),
+    get code() {
+      return code;
+    },
     get closeReason() {
       return closeReason;
     },
@@ -49,12 +54,16 @@ export async function openSocket(url: string, headers: Record<string, string> = 
   };
 }
 
+/** The server has waited too long for the first message, on a machine that stood still meanwhile. */
+const INITIALISED_LATE = 4408;
+
 /** A socket that was let in. */
 export async function openAcknowledged(url: string, authorization: string): Promise<RawSocket> {
   const socket = await openSocket(url);
   socket.send({ type: 'connection_init', payload: { authorization } });
-  await socket.next(({ type }) => type === 'connection_ack');
-  return socket;
+  const isIn = () => socket.messages.some(({ type }) => type === 'connection_ack');
+  await waitUntil(() => isIn() || socket.code === INITIALISED_LATE);
+  return isIn() ? socket : openAcknowledged(url, authorization);
 }
 
 /** A frame of a stream. */

@@ -10,9 +10,10 @@ import type { SendSlots } from './send-slots.ts';
 
 /** How often leases are renewed, as a part of them. */
 const RENEWALS = 4;
-/** Looking takes at most this part of the time. */
+/** Looking takes at most this part of the time, unless that would keep what is due waiting for too long. */
 const LOOKING = 0.05;
 const MIN_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 2_000;
 /** How often a node looks at least while there are no receivers. */
 const IDLE_MS = 1_000;
 const STOP_MS = 5_000;
@@ -163,7 +164,8 @@ export class SendEngine<Target, Message extends object> {
     } catch (error) {
       this.#deps.onFault(error, `${this.#deps.channel.receivers} could not be read`);
     }
-    this.#pauseMs = Math.max(MIN_PAUSE_MS, (performance.now() - startedAt) / LOOKING);
+    const fair = (performance.now() - startedAt) / LOOKING;
+    this.#pauseMs = Math.min(Math.max(MIN_PAUSE_MS, fair), MAX_PAUSE_MS);
   }
 
   #lineOf(receiver: ReceiverWork): SendLine<Target, Message> {

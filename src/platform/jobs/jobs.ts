@@ -29,7 +29,7 @@ const STATES = `select n.task, s.state, count(j.id)::int as count,
   group by 1, 2`;
 
 const FREE_STALE = `update jobs._private_jobs set locked_at = null, locked_by = null
-  where locked_at < now() - $1 * interval '1 second'`;
+  where locked_at < now() - $1 * interval '1 second' and attempts < max_attempts`;
 
 // jobs without further attempts: they would keep their payload, and prevent a scheduled task from becoming due
 const TAKE_DEAD = `update jobs._private_jobs j set locked_at = now(), locked_by = 'nobody' from jobs._private_tasks t

@@ -13,11 +13,13 @@ const START_MS = 1_000;
 const LOOK_MS = 5_000;
 const MOST_RETRY_MS = 2_000;
 
-interface RedisLinkOptions {
+export interface RedisLinkOptions {
   url: string;
   /** Of the service: the same on all its nodes. Its keys in Redis, and what they name, follow from it. */
   secret: Buffer;
   logger: Logger;
+  /** How long a command may take, in milliseconds. A test that is about something else has time. */
+  answerMs?: number;
 }
 
 /** The state of Redis for probes. */
@@ -44,14 +46,16 @@ export class RedisLink {
   readonly #secret: Buffer;
   readonly #outage: RedisOutage;
   readonly #prefix: string;
+  readonly #answerMs: number;
   readonly #listeners = new Map<string, (text: string) => void>();
   #endLooking: () => Promise<void> = async () => undefined;
   /** Whether the last look found a connection that was not made yet. */
   #isSlow = false;
   #failures = 0;
 
-  private constructor(client: Redis, { secret, logger }: RedisLinkOptions) {
+  private constructor(client: Redis, { secret, logger, answerMs = ANSWER_MS }: RedisLinkOptions) {
     this.#client = client;
+    this.#answerMs = answerMs;
     this.#secret = createHmac('sha256', secret).update('redis').digest();
     this.#outage = new RedisOutage(logger);
     this.#prefix = `platform:${this.#digest('service').slice(0, 12)}`;
@@ -193,7 +197,7 @@ export class RedisLink {
           reject(new RedisAway('ETIMEDOUT'));
           this.#client.stream.destroy();
         });
-      }, ANSWER_MS);
+      }, this.#answerMs);
       const end = (): void => {
         isOver = true;
         clearTimeout(timer);

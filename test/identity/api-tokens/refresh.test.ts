@@ -195,7 +195,7 @@ describe('of 50 refreshes of one token at once', () => {
 
 describe('a refresh token that was used', () => {
   const ago = (seconds: number, id = token.id) =>
-    sql(`update api_tokens set rotated_at = rotated_at - make_interval(secs => $2) where id = $1`, [id, seconds]);
+    sql(`update api_tokens set rotated_at = now() - make_interval(secs => $2) where id = $1`, [id, seconds]);
 
   it('gives the very same pair again for a minute: the first answer may have been lost', async () => {
     const first = await refreshed(token.refresh_token_plaintext);

@@ -194,6 +194,7 @@ describeInBrowser('in a browser', () => {
     await page.waitForSelector('#factor-form:not([hidden])');
     await page.click('#factor-passkey');
     await page.waitForSelector('strong:has-text("Laptop")');
+    await page.waitForLoadState('load');
     // the sign-in was a proof, too: only the page that is loaded then says that this one is done
     const loaded = page.waitForEvent('load');
     await page.click('#prove-passkey');

@@ -518,6 +518,7 @@ describe('owners can break the glass', () => {
 
   test('with their password: this session alone is in, it is recorded, and every owner is told', async () => {
     const another = await signIn(app, second);
+    await app.jobsDone();
     const since = app.mails.length;
     const { data, errors } = await breakGlass(second, company.orgId, second.password);
     expect(errors).toBeUndefined();

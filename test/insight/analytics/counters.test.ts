@@ -393,14 +393,14 @@ async function expectAnalytics(): Promise<void> {
       `select count(*)::int as total, count(*) filter (where status = 'completed')::int as success,
         count(*) filter (where status = 'failed')::int as failed
       from runs where $1 in (org_id, workspace_id) and started_at >= $2`,
-      [scope, addSpans('day', today, -89)],
+      [scope, addSpans('day', startOf('day', new Date()), -89)],
     );
     expect(executionsOf(told)).toMatchObject(runs!);
     await expectSeries(sql, scope);
     const [{ tokens } = {}] = await rowsOf(
       `select coalesce(sum((token_usage ->> 'total')::int), 0)::int as tokens
       from runs where $1 in (org_id, workspace_id) and started_at >= $2`,
-      [scope, addSpans('day', today, -89)],
+      [scope, addSpans('day', startOf('day', new Date()), -89)],
     );
     const range = { since: addSpans('day', today, -300), until: addSpans('day', today, 1) };
     for (const step of ['hour', 'day'] as const) {

@@ -194,7 +194,9 @@ describe.each(['folder', 's3'])('uploads to a %s', (kind) => {
     const stranger = await register(app, { name: 'stranger' });
     await bucketsMade(app); // of the workspaces of both
     await app.jobsDone(); // that read what tests before have uploaded
-    const before = s3.requests.length;
+    // each node looks for its marker now and then
+    const sent = () => s3.requests.filter((request) => !request.includes('service/marker')).length;
+    const before = sent();
     const form: FormPart[] = [
       ['name', 'x'],
       ['file', textFile()],
@@ -212,7 +214,7 @@ describe.each(['folder', 's3'])('uploads to a %s', (kind) => {
     expect((await to(stranger)).json()).toMatchObject({ details: { required_permission: 'organization:access' } });
     expect(await to(ann, url.replace('default', 'ns_missing'))).toMatchObject({ statusCode: 404 });
     expect(await to(ann, url.replace('default', 'a%00b'))).toMatchObject({ statusCode: 422 });
-    expect(s3.requests.length).toBe(before);
+    expect(sent()).toBe(before);
     await expectWhole();
   });
 

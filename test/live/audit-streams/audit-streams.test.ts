@@ -254,7 +254,9 @@ test('what fails is tried again in order, with the same batch, and nothing is sk
 
 test('an answer that repeats what was sent is shown to those who may read it', async () => {
   const ann = await register(app);
-  const inbox = await collector(({ text }, response) => !response.writeHead(500).end(text.trimEnd()));
+  const inbox = await collector(
+    ({ text }, response) => !response.writeHead(500, { 'retry-after': '3600' }).end(text.trimEnd()),
+  );
   const made = await stream(ann, inbox.url, CREATED);
   await workspace(ann, 'one');
   const [waiting] = await waitUntil(async () => {

@@ -12,6 +12,7 @@ import { type WebhookMessage, webhookChannel } from '../../../src/live/webhooks/
 import { WebhookFanOut } from '../../../src/live/webhooks/webhook-fan-out.ts';
 import type { WebhookSender } from '../../../src/live/webhooks/webhook-sender.ts';
 import { OutboundResponse } from '../../../src/platform/outbound/outbound-response.ts';
+import { stopAges } from '../../support/passing-time.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const answer = (text: string) =>
@@ -85,7 +86,7 @@ test('slow receivers have half of the room, an organization a third, and who wai
   expect(stepped.slice(0, 2)).toEqual(['slow 48', 'slow 49']);
 });
 
-test('a backlog has a few batches at a time, and two webhooks of an organization leave room for others', async () => {
+test('a backlog has a few batches at a time', async () => {
   const read = vi.fn(async (text: string) =>
     text.includes('from webhooks h left')
       ? [
@@ -115,36 +116,62 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
   expect(run).toHaveBeenCalledTimes(4);
   await fanOut.run('one', () => true);
   expect(run).toHaveBeenCalledTimes(4);
+});
 
-  const begun: string[] = [];
-  let end: () => void = () => undefined;
-  const ended = new Promise<number>((resolve) => {
-    end = () => resolve(0);
-  });
-  const work = ['a 1', 'a 2', 'a 3', 'a 4', 'a 5', 'b 1'].map((id) => ({
-    id,
-    orgId: id[0],
-    hasNew: true,
-    hasDue: false,
-    hasReceivers: true,
-  }));
-  const engine = new SendEngine({
+/** An engine over what its looks find. */
+const engineOver = (read: () => Promise<object[]>, run: (id: string) => Promise<number>) =>
+  new SendEngine({
     channel: webhookChannel,
     slots: new SendSlots(),
-    sql: { read: async () => work } as unknown as Sql,
-    fanOut: {
-      run: (id: string) => {
-        begun.push(id);
-        return ended;
-      },
-    } as unknown as WebhookFanOut,
+    sql: { read } as unknown as Sql,
+    fanOut: { run } as unknown as WebhookFanOut,
     queue: { renew: async () => undefined } as unknown as SendQueue<WebhookMessage>,
     sender: { forget: () => undefined } as unknown as WebhookSender,
     leaseSeconds: 20,
     onFault: (error) => expect(error).toBeUndefined(),
   });
+const workOf = (...ids: string[]) =>
+  ids.map((id) => ({ id, orgId: id[0], hasNew: true, hasDue: false, hasReceivers: true }));
+
+test('deliveries are made for two webhooks of an organization at once, which leaves room for others', async () => {
+  const begun: string[] = [];
+  let end: () => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    end = () => resolve(0);
+  });
+  const work = workOf('a 1', 'a 2', 'a 3', 'a 4', 'a 5', 'b 1');
+  const engine = engineOver(
+    async () => work,
+    (id) => {
+      begun.push(id);
+      return ended;
+    },
+  );
   engine.wake();
   await waitFor(() => expect(begun).toEqual(['a 1', 'a 2', 'b 1']));
   end();
+  await engine.stop();
+});
+
+test('a look that took long keeps what is due waiting for seconds, not for minutes', async () => {
+  const ages = stopAges();
+  const begun: string[] = [];
+  let looks = 0;
+  const engine = engineOver(
+    async () => {
+      looks += 1;
+      // the database was away
+      if (looks === 1) ages.pass(30_000);
+      return workOf(`look ${looks}`);
+    },
+    async (id) => {
+      begun.push(id);
+      return 0;
+    },
+  );
+  engine.wake();
+  await waitFor(() => expect(begun).toEqual(['look 1']));
+  engine.wake();
+  await waitFor(() => expect(begun).toEqual(['look 1', 'look 2']));
   await engine.stop();
 });

@@ -329,7 +329,7 @@ test('receives nothing of other workspaces, nothing personal and nothing that it
 
 test('five days of failures disable it', async () => {
   const ann = await register(app);
-  const inbox = await receiver((_request, response) => response.writeHead(500).end());
+  const inbox = await receiver((_request, response) => response.writeHead(500, { 'retry-after': '3600' }).end());
   const { id, at, deliveries } = await hook(ann, inbox.url);
   await thread(ann);
   await waitUntil(async () => (await deliveries())[0]?.tries === 1);
@@ -529,7 +529,7 @@ test('receivers that are slow, refuse, redirect inside, never end or are gone de
   });
   expect(errors).toEqual(['redirect', 'too_large', 'network', 'network']);
   expect(inside.got).toEqual([]);
-  await waitUntil(() => held.length === 1);
+  await waitUntil(() => held.length > 0);
   for (const answer of held) answer();
   await done(hooks[0]!.deliveries, 1);
 });

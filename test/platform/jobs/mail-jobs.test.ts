@@ -6,6 +6,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { whileRetriesWait } from '../../support/held-jobs.ts';
 import { type MailServer, startMailServer } from '../../support/mail-server.ts';
 import { type Service, startService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -79,8 +80,11 @@ async function freePort(): Promise<number> {
 it('sends the mail of an acknowledged change once, after kill -9 and a mail server that was away', async () => {
   const port = await freePort();
   const killed = start(`smtp://127.0.0.1:${port}`);
-  await register(killed);
-  await soon(async () => expect(await mailJobs()).toMatchObject([{ attempts: 1, locked: false }]));
+  await killed.url(); // the tables are there
+  await whileRetriesWait(db, async () => {
+    await register(killed);
+    await soon(async () => expect(await mailJobs()).toMatchObject([{ attempts: 1, locked: false }]));
+  });
   // neither the token nor who it is for can be read from the database
   const kept = JSON.stringify(await mailJobs());
   for (const text of ['token=', EMAIL, USERNAME]) expect(kept).not.toContain(text);

@@ -12,6 +12,7 @@ const FAILURES = 5;
 const BURST = 40;
 /** As long as it may be: what comes sooner was not found by a poll. */
 const LONG_POLL = { EVENT_POLL_MS: '60000' };
+const BEFORE_POLL = { withinMs: 20_000 };
 
 let redis: RedisServer;
 let open: TestApp;
@@ -255,7 +256,7 @@ describe('events of another node', () => {
     await events.next(({ event }) => event === 'connected');
     for (const nth of [1, 2, 3]) {
       await rename(a);
-      await waitUntil(() => updates(events) === nth);
+      await waitUntil(() => updates(events) === nth, BEFORE_POLL);
     }
     events.close();
   });
@@ -276,7 +277,7 @@ describe('events of another node', () => {
     const later = await stream(waking, ann);
     await later.next(({ event }) => event === 'connected');
     await rename(a);
-    await waitUntil(() => updates(later) === 1);
+    await waitUntil(() => updates(later) === 1, BEFORE_POLL);
     later.close();
   });
 });

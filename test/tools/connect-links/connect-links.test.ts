@@ -411,11 +411,11 @@ describe('a connection of an end user', () => {
     const before = server.grants.refresh_token ?? 0;
     await Promise.all([tokenOf(endUserId), tokenOf(endUserId)]);
     expect((server.grants.refresh_token ?? 0) - before).toBe(1);
+    server.misbehave.push({ status: 400, body: { error: 'invalid_grant' } });
     await app.database.pool.query(
       `update connections set expires_at = now(), refresh_at = now(), last_refreshed_at = null where id = $1`,
       [id],
     );
-    server.misbehave.push({ status: 400, body: { error: 'invalid_grant' } });
     const { status, body } = await tokenOf(endUserId);
     expect([status, (body.details as Json).reason]).toEqual([409, 'needs_reauth']);
     expect(await rowOf(app, id)).toMatchObject({

@@ -575,7 +575,7 @@ test('tokens are of who made the exchange: whoever began the connection cannot s
   // a refresh makes them nobody else's
   await app.database.prisma.connection.update({ where: { id }, data: { refreshAt: new Date() } });
   await app.services.connectionRefresh.refreshDue({ signal: new AbortController().signal });
-  expect((await rowOf(app, id)).lastRefreshedAt).not.toBeNull();
+  await waitFor(async () => expect((await rowOf(app, id)).lastRefreshedAt).not.toBeNull());
   expect(await steer('d')).toMatchObject(needsReveal);
   expect((await ann.call('PUT', `${ann.home}/tool-instances/${instanceId}`, { auth_config: {} })).status).toBe(200);
 });

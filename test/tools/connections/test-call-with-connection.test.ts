@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
+import { hurryTimers } from '../../support/passing-time.ts';
 import { eventsOf, type Person, register } from '../../support/person.ts';
 import { startRawTarget, startTarget, type TargetServer } from '../../support/target-server.ts';
-import { waitFor } from '../../support/wait.ts';
+import { waitFor, waitUntil } from '../../support/wait.ts';
 import { instancesOf, type Json } from '../tool-instances/instances.ts';
 import { connect, exchange, initiate, rowOf, shownBy, startConnectingApp } from './connecting.ts';
 import { newOAuthInstance } from './oauth-instances.ts';
@@ -125,14 +126,18 @@ describe('an API that answers 401', () => {
   });
 
   test('while the authorization server takes its time: a timeout, and the refresh goes on', async () => {
-    const { id, connectionId } = await connectedOne(undefined, { timeout_seconds: 1 });
+    const { id, connectionId } = await connectedOne(undefined, { timeout_seconds: 8 });
     server.accessTokens.clear();
     let answer: (value: unknown) => void = () => undefined;
     const later = new Promise((resolve) => {
       answer = resolve;
     });
     server.misbehave.push({ until: () => later });
-    expect(await tryIt(id)).toMatchObject({
+    const time = hurryTimers();
+    const tried = tryIt(id);
+    await waitUntil(() => server.grants.refresh_token === 1);
+    time.pass(8_000);
+    expect(await tried).toMatchObject({
       success: false,
       message: 'The target did not answer in time.',
       details: { code: 'timeout' },

@@ -111,6 +111,15 @@ export class OwnVault {
     return rows.map(({ id, n }) => [id, n]);
   }
 
+  /** How many others are changing secrets now. */
+  async otherWriters(): Promise<number> {
+    const { rows } = await this.sql.query<{ n: number }>(
+      `select count(*)::int as n from pg_locks
+       where relation = 'secrets'::regclass and mode = 'RowExclusiveLock' and pid <> pg_backend_pid()`,
+    );
+    return rows[0]!.n;
+  }
+
   /** Makes secrets beside the one that there is, as the service would have sealed them: with the service's own code. */
   async fill(count: number): Promise<void> {
     const root = RootKeys.unchecked(loadConfig(this.environment())).newest;

@@ -194,12 +194,15 @@ test('a renaming and a new reference to the name wait for each other, and the la
   });
   expect((await renamed!).status).toBe(409);
   let stored: Promise<unknown> | undefined;
-  await app.database.prisma.$transaction(async (db) => {
-    await db.$executeRaw`select 1 from secrets where name = 'held' for update`;
+  const renaming = await app.database.pool.connect();
+  try {
+    await renaming.query(`begin; select 1 from secrets where name = 'held' for update`);
     stored = fromOutside(() => ensured(ann, 'secret://held'));
     await waitFor(async () => expect(await waiting()).toBe(1));
-    await db.$executeRaw`update secrets set name = 'gone' where name = 'held'`;
-  });
+    await renaming.query(`update secrets set name = 'gone' where name = 'held'; commit`);
+  } finally {
+    renaming.release(true);
+  }
   expect(await stored).toBe(422);
 });
 
