@@ -244,8 +244,12 @@ describeInBrowser('what the console changes', () => {
     await page.bringToFront();
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Prove company.example' }).click();
+    const listed = page.waitForResponse(
+      (answer) => answer.url().endsWith('/graphql') && answer.request().postData()!.includes('IdentityProviders'),
+    );
     await page.getByRole('button', { name: 'Ask for a record' }).click();
-    await page.getByRole('dialog').getByText('company.example').first().waitFor();
+    // the provider is another version of itself from now on
+    await listed;
     await page.getByRole('button', { name: 'Check' }).click();
     await page.getByRole('dialog').getByRole('alert').waitFor();
     await page.keyboard.press('Escape');
@@ -647,6 +651,7 @@ describeInBrowser('what the console changes', () => {
     });
     await page.goto(`${only.url}/console/o/${ann.orgId}/w/${ann.workspaceId}/environments`);
     await page.getByRole('button', { name: 'Deploy or roll back: Support desk in Production, 1.0.0' }).waitFor();
+    await shown.live(page);
     expect((await ann.call('PUT', ann.home, { name: 'Persisted' })).status).toBe(200);
     await page.locator('.where', { hasText: 'Persisted' }).waitFor();
     // the first request tells how the service wants to be asked

@@ -76,6 +76,7 @@ describeInBrowser('people at work in the console', () => {
     await open(mine, `${homeOf(ann)}/environments`);
     await open(theirs, `${homeOf(ann)}/environments`);
     await theirs.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.1.0' }).waitFor();
+    await shown.live(theirs);
     await mine.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.1.0' }).click();
     await mine.getByRole('button', { name: 'Roll back to 1.0.0' }).click();
     await mine.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.0.0' }).waitFor();
@@ -106,6 +107,7 @@ describeInBrowser('people at work in the console', () => {
     const page = await pageOf(bob);
     await open(page, homeOf(ann));
     await page.getByRole('region', { name: 'Here now' }).getByText(`${bob.username} (you)`).waitFor();
+    await shown.live(page);
     for (const socket of app.server.websocketServer.clients) socket.terminate();
     await page.getByText('The live connection is interrupted.').waitFor();
     expect((await ann.call('PUT', ann.home, { name: 'Meanwhile' })).status).toBe(200);

@@ -24,6 +24,7 @@ const pathOf = (person = ann) => `/mcp/w/${person.workspaceId}`;
 describe.each(['modern', 'legacy'] as const)('a client of the %s revision', (era) => {
   test('is told that the tools of the workspace have changed, and of no other', async () => {
     const bob = await register(app, { name: 'bob' });
+    await waitUntil(() => app.services.tail.size === 0);
     const told = { ann: 0, bob: 0 };
     const { plaintext_token: token } = await tokenOf(ann);
     const client = await connect(app, token, { era, path: pathOf(), onListChanged: () => told.ann++ });
@@ -36,6 +37,8 @@ describe.each(['modern', 'legacy'] as const)('a client of the %s revision', (era
     expect(client.client.getServerCapabilities()?.tools).toEqual({ listChanged: true });
     const toolId = await newTool(ann, { config_schema: [], credential_schema: [KEY], action_schemas: [GET] });
     const instance = await newInstance(ann, toolId, { configuration: { api_key: 'a-key' } });
+    // both are listening
+    await waitUntil(() => app.services.tail.size === 2);
     await waitUntil(async () => {
       // the stream of an earlier client opens after its first answer: what happened before is not told
       if (told.ann === 0) await ann.call('POST', `${instancesOf(ann)}/${instance.instance_id}/toggle?is_active=true`);

@@ -1,6 +1,6 @@
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { WebSocket } from 'ws';
-import { type EventSource, openEvents, type SocketMessage } from './sockets.ts';
+import { type EventSource, INITIALISED_LATE, openEvents, type SocketMessage } from './sockets.ts';
 import { waitUntil } from './wait.ts';
 
 /** A client of events that comes back whenever it was cut off, with the last event that it has seen. */
@@ -105,25 +105,39 @@ const QUERY = `subscription ($orgId: ID!, $workspaceId: ID!, $after: String) {
   workspaceEvents(orgId: $orgId, workspaceId: $workspaceId, after: $after, join: true) { cursor type id data } }`;
 
 /** Over a WebSocket of GraphQL. */
-export const followSocket = ({ url, orgId, workspaceId, headers }: Place): Promise<Follower> =>
+export const followSocket = (place: Place): Promise<Follower> =>
   follow(async (after) => {
-    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/graphql`, GRAPHQL_TRANSPORT_WS_PROTOCOL);
-    const events: { event: Noted; cursor: string }[] = [];
-    const ended = new Promise<unknown>((resolve) => socket.once('close', resolve));
-    await new Promise<void>((resolve, reject) => {
-      socket.on('error', reject).on('close', (code, reason) => reject(new Error(`${code} ${reason.toString()}`)));
-      socket.on('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: headers })));
-      socket.on('message', (text: Buffer) => {
-        const message = JSON.parse(text.toString()) as SocketMessage;
-        if (message.type === 'connection_ack') {
-          const payload = { query: QUERY, variables: { orgId, workspaceId, after } };
-          socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload }));
-        } else if (message.type === 'next') {
-          const { data } = message.payload as { data: { workspaceEvents: Noted & { cursor: string } } };
-          events.push({ event: data.workspaceEvents, cursor: data.workspaceEvents.cursor });
-          resolve(); // with `connected`: from now on it misses nothing
-        } else if (message.type === 'complete') socket.terminate(); // it comes back as after any other end
-      });
-    });
-    return { events: () => events, ended, close: () => socket.terminate() };
+    for (;;) {
+      const source = await openedSocket(place, after);
+      // on a machine that stood still, the server has waited too long for the first message
+      if (source !== 'initialised late') return source;
+    }
   });
+
+async function openedSocket(
+  { url, orgId, workspaceId, headers }: Place,
+  after: string | undefined,
+): Promise<Connection | 'initialised late'> {
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/graphql`, GRAPHQL_TRANSPORT_WS_PROTOCOL);
+  const events: { event: Noted; cursor: string }[] = [];
+  const ended = new Promise<unknown>((resolve) => socket.once('close', resolve));
+  const isLate = await new Promise<boolean>((resolve, reject) => {
+    socket.on('error', reject).on('close', (code, reason) => {
+      if (code === INITIALISED_LATE) resolve(true);
+      else reject(new Error(`${code} ${reason.toString()}`));
+    });
+    socket.on('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: headers })));
+    socket.on('message', (text: Buffer) => {
+      const message = JSON.parse(text.toString()) as SocketMessage;
+      if (message.type === 'connection_ack') {
+        const payload = { query: QUERY, variables: { orgId, workspaceId, after } };
+        socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload }));
+      } else if (message.type === 'next') {
+        const { data } = message.payload as { data: { workspaceEvents: Noted & { cursor: string } } };
+        events.push({ event: data.workspaceEvents, cursor: data.workspaceEvents.cursor });
+        resolve(false); // with `connected`: from now on it misses nothing
+      } else if (message.type === 'complete') socket.terminate(); // it comes back as after any other end
+    });
+  });
+  return isLate ? 'initialised late' : { events: () => events, ended, close: () => socket.terminate() };
+}

@@ -55,7 +55,7 @@ export async function openSocket(url: string, headers: Record<string, string> = 
 }
 
 /** The server has waited too long for the first message, on a machine that stood still meanwhile. */
-const INITIALISED_LATE = 4408;
+export const INITIALISED_LATE = 4408;
 
 /** A socket that was let in. */
 export async function openAcknowledged(url: string, authorization: string): Promise<RawSocket> {

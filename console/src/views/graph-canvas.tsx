@@ -42,6 +42,7 @@ class Picture {
 
   /** Draws before the next frame, once, however often it is asked. */
   draw(): void {
+    this.canvas.dataset.state = 'moving';
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
       this.#drawFrame();
@@ -115,7 +116,6 @@ class Picture {
     if (!context || !this.#drawn || width === 0) return;
     layout.advance(MOVING_MS);
     if (!layout.isAtRest && matchMedia('(prefers-reduced-motion: reduce)').matches) {
-      canvas.dataset.state = 'moving';
       this.draw();
       return;
     }
@@ -135,8 +135,8 @@ class Picture {
     context.translate(-x, -y);
     this.#drawGraph(context, this.#drawn, chosen);
     // whoever waits for the picture to rest sees it here
-    canvas.dataset.state = layout.isAtRest ? 'still' : 'moving';
-    if (!layout.isAtRest) this.draw();
+    if (layout.isAtRest) canvas.dataset.state = 'still';
+    else this.draw();
   }
 
   #drawGraph(context: CanvasRenderingContext2D, { colours, kindOf }: Drawn, chosen: PlacedNode | undefined): void {

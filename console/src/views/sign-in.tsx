@@ -59,6 +59,8 @@ function Providers() {
     setProblem(error ? faultOf(error).message : '');
   };
   const close = () => setOpen(null);
+  // as it is now: a proof of a domain is a change of it, too
+  const provider = open && (list.rows.find(({ id }) => id === open.provider.id) ?? open.provider);
   return (
     <section aria-labelledby="providers">
       <header className="toolbar">
@@ -127,9 +129,9 @@ function Providers() {
       {isCreating && (
         <NewProvider onMade={(provider) => setOpen({ kind: 'test', provider })} onClose={() => setCreating(false)} />
       )}
-      {open?.kind === 'test' && <TestProvider provider={open.provider} onClose={close} />}
-      {open?.kind === 'off' && <TurnOff provider={open.provider} onClose={close} />}
-      {open?.kind === 'prove' && <ProveDomain provider={open.provider} domain={open.domain} onClose={close} />}
+      {provider && open.kind === 'test' && <TestProvider provider={provider} onClose={close} />}
+      {provider && open.kind === 'off' && <TurnOff provider={provider} onClose={close} />}
+      {provider && open.kind === 'prove' && <ProveDomain provider={provider} domain={open.domain} onClose={close} />}
     </section>
   );
 }

@@ -140,8 +140,12 @@ describeInBrowser('in a browser', () => {
     const username = `newcomer-${ann.userId.slice(-6)}`.toLowerCase();
     await page.goto(`${app.url}/account/sign-in?return_to=%2Foauth%2Fdevice`);
     await page.click('text=Forgot your password?');
+    // the page's own script keeps where they were going
+    await page.waitForLoadState('load');
     await page.click('text=Go to the page to sign in');
+    await page.waitForLoadState('load');
     await page.click('text=Create an account');
+    await page.waitForLoadState('load');
     await page.fill('#email', `${username}@example.test`);
     await page.fill('#username', username);
     await page.fill('#password', 'correct horse battery');

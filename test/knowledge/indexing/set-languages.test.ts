@@ -131,11 +131,13 @@ test('the setting of the operator comes last, and a change of it indexes again',
     expect(await inLanguage(ann, plain.artifact_id)).toEqual([null, 'de']);
     expect(await inLanguage(ann, own.artifact_id)).toEqual(['fr', 'fr']);
     // as a service with another setting left it
-    await other.services.sql.write(`update search_settings set value = 'it'`, []);
-    await other.services.sql.write(`update artifacts set index_language = 'en', language = null where id = any($1)`, [
-      [plain.artifact_id, own.artifact_id],
-    ]);
-    expect(await inLanguage(ann, own.artifact_id)).toEqual([null, 'it']);
+    await whileJobsWait(other, async () => {
+      await other.services.sql.write(`update search_settings set value = 'it'`, []);
+      await other.services.sql.write(`update artifacts set index_language = 'en', language = null where id = any($1)`, [
+        [plain.artifact_id, own.artifact_id],
+      ]);
+      expect(await inLanguage(ann, own.artifact_id)).toEqual([null, 'it']);
+    });
     await waitFor(async () => expect(await inLanguage(ann, plain.artifact_id)).toEqual([null, 'de']));
     await waitFor(async () => expect(await inLanguage(ann, own.artifact_id)).toEqual([null, 'de']));
     await setWorkspace(ann, 'es');

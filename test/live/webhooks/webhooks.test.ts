@@ -205,7 +205,9 @@ test('what is about one resource waits for its turn; all else goes on', async ()
 test('eight tries, then it has failed; one, all failed and a span are sent again', async () => {
   const ann = await register(app);
   let status = 503;
-  const inbox = await receiver((_request, response) => response.writeHead(status).end());
+  // each next try comes when this test says so
+  const later = { 'retry-after': '3600' };
+  const inbox = await receiver((_request, response) => response.writeHead(status, later).end());
   const { id, at, deliveries } = await hook(ann, inbox.url);
   await thread(ann);
   for (let tries = 1; tries < 8; tries++) {
