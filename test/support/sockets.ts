@@ -62,7 +62,9 @@ export async function openAcknowledged(url: string, authorization: string): Prom
   const socket = await openSocket(url);
   socket.send({ type: 'connection_init', payload: { authorization } });
   const isIn = () => socket.messages.some(({ type }) => type === 'connection_ack');
-  await waitUntil(() => isIn() || socket.code === INITIALISED_LATE);
+  await waitUntil(() => isIn() || socket.code === INITIALISED_LATE, {
+    what: () => `the socket to be let in, among ${JSON.stringify(socket.messages)}; closed with ${socket.code}`,
+  });
   return isIn() ? socket : openAcknowledged(url, authorization);
 }
 
