@@ -121,7 +121,7 @@ export interface AppDeps {
   extraction?: ExtractionOptions;
   /** How often the process looks for work: a test need not wait for what comes once in some seconds. */
   jobs?: Pick<JobsOptions, 'pollMs' | 'periodOf'>;
-  /** How soon Redis must answer: a test of what nodes share has a busy machine. */
+  /** How soon Redis must answer: in tests it shares a busy machine. */
   redis?: Pick<RedisLinkOptions, 'answerMs'>;
 }
 

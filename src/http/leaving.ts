@@ -44,7 +44,7 @@ export function addLeaving(server: FastifyInstance): Leaving {
   };
 }
 
-/** What runs for the first time is compiled first: meanwhile, new connections would come. */
+/** Closes a server that never listened, so that the real close need not be compiled while connections come. */
 function warmUp(): void {
   closeSocket(createServer());
 }

@@ -54,7 +54,7 @@ export async function openSocket(url: string, headers: Record<string, string> = 
   };
 }
 
-/** The server has waited too long for the first message, on a machine that stood still meanwhile. */
+/** The code with which the server closes when the first message comes too late, as on a machine that stood still. */
 export const INITIALISED_LATE = 4408;
 
 /** A socket that was let in. */

@@ -59,7 +59,7 @@ function Providers() {
     setProblem(error ? faultOf(error).message : '');
   };
   const close = () => setOpen(null);
-  // as it is now: a proof of a domain is a change of it, too
+  // its latest version, which is what is changed: proving a domain makes a new one
   const provider = open && (list.rows.find(({ id }) => id === open.provider.id) ?? open.provider);
   return (
     <section aria-labelledby="providers">

@@ -18,7 +18,7 @@ export interface RedisLinkOptions {
   /** Of the service: the same on all its nodes. Its keys in Redis, and what they name, follow from it. */
   secret: Buffer;
   logger: Logger;
-  /** How long a command may take, in milliseconds. A test that is about something else has time. */
+  /** How long a command may take, in milliseconds. Default: {@link ANSWER_MS}. */
   answerMs?: number;
 }
 
