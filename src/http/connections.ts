@@ -8,8 +8,8 @@ import type { FastifyInstance } from 'fastify';
 const SWEEP_MS = 1_000;
 /** While the server closes, which should not take long. */
 const CLOSING_SWEEP_MS = 100;
-/** What a busy proxy may need between opening a connection and sending its request. */
-const FIRST_REQUEST_MS = 2_000;
+/** What a busy proxy may need between taking a connection and sending its request. */
+const NEXT_REQUEST_MS = 2_000;
 
 /**
  * How many requests a connection may send before the first is answered. Nobody needs more, and their responses wait in
@@ -156,37 +156,37 @@ function cutOff({ server }: FastifyInstance, { socket }: IncomingMessage): void 
 /**
  * While the server closes, ends the connections without a request: one that a client has opened in advance would delay
  * the shutdown until its timeout (Node itself ends only those that carried a request before), and one whose answer
- * began before could carry further requests. A new one has time to send its first request: a proxy has opened it for
- * that, and must not repeat a request that it has begun to send.
+ * began before could carry further requests. Each has time for one more, whose answer says that it is the last: a proxy
+ * has opened it for that or has just put it aside, and must not repeat a request that it has begun to send.
  */
 export function endUnusedConnections(server: FastifyInstance): void {
-  const opened = new Map<Socket, number>();
-  /** How many requests are under way; nothing for one that has carried none. */
+  /** Since when a connection has been open, or without a request. */
+  const since = new Map<Socket, number>();
+  /** How many requests are under way. */
   const busy = new Map<Socket, number>();
   const count = (socket: Socket, change: 1 | -1) => busy.set(socket, (busy.get(socket) ?? 0) + change);
   let timer: NodeJS.Timeout | undefined;
   server.server
     .on('connection', (socket: Socket) => {
-      opened.set(socket, performance.now());
+      since.set(socket, performance.now());
       socket.once('close', () => {
-        opened.delete(socket);
+        since.delete(socket);
         busy.delete(socket);
       });
     })
     .on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       count(socket, 1);
       response.once('close', () => {
-        if (!opened.has(socket)) return;
+        if (!since.has(socket)) return;
         count(socket, -1);
-        if (timer && !busy.get(socket)) socket.destroySoon();
+        since.set(socket, performance.now());
       });
     })
     // a connection that became a WebSocket is closed by its own code
     .prependListener('upgrade', ({ socket }: IncomingMessage) => count(socket, 1));
-  const isUnused = (socket: Socket, openedAt: number) =>
-    busy.has(socket) ? busy.get(socket) === 0 : performance.now() - openedAt > FIRST_REQUEST_MS;
   const sweep = () => {
-    const unused = [...opened].filter(([socket, openedAt]) => isUnused(socket, openedAt));
+    const longAgo = performance.now() - NEXT_REQUEST_MS;
+    const unused = [...since].filter(([socket, then]) => !busy.get(socket) && then < longAgo);
     // what has arrived while the process had no time is read before this
     setImmediate(() => {
       for (const [socket] of unused) if (!busy.get(socket)) socket.destroy();

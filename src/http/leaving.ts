@@ -1,11 +1,17 @@
 import { createServer } from 'node:http';
-import type { Server } from 'node:net';
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { Server } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 
 /** A turn of the event loop that is no longer has only looked for new connections. */
-const SHORT_TURN_MS = 0.1;
+const SHORT_TURN_MS = 0.05;
 const MOST_TURNS = 1_000;
+
+/**
+ * Closes the listening socket, and nothing else. HTTP's own `close` looks for idle connections first, while new ones
+ * come: it does so later, when Fastify calls it.
+ */
+const closeSocket = (server: Server): void => void Server.prototype.close.call(server);
 
 /** How a node goes: before it takes no more, it lets proxies know. */
 export interface Leaving {
@@ -23,11 +29,7 @@ export function addLeaving(server: FastifyInstance): Leaving {
   let hasBegun = false;
   server.addHook('preClose', async () => {
     hasBegun = true;
-    warmUp();
-    await untilQuiet(server.server);
-    // What is under way goes on, and Fastify waits for it. HTTP's own `close` looks for idle connections first, while
-    // new ones come: it does so later, when Fastify calls it.
-    if (server.server.listening) closeSocket(server.server);
+    if (server.server.listening) await closeWhenQuiet(server.server);
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (hasBegun) reply.header('connection', 'close');
@@ -44,30 +46,35 @@ export function addLeaving(server: FastifyInstance): Leaving {
   };
 }
 
-/** Closes a server that never listened, so that the real close need not be compiled while connections come. */
-function warmUp(): void {
-  closeSocket(createServer());
-}
-
-/** `close` of the class of servers that HTTP's extends. */
-function closeSocket(server: Server): void {
-  const ofSockets = Object.getPrototypeOf(Object.getPrototypeOf(server)) as Server;
-  ofSockets.close.call(server);
-}
-
 /**
- * Resolves right after a short turn of the event loop that has found no new connection: a turn takes in one. A
- * connection that waits in the queue of the listening socket when that is closed would be reset, and a proxy could not
- * know whether its request was read.
+ * Closes the listening socket right after a short turn of the event loop that has found no new connection: a turn takes
+ * in one. A connection that waits in the queue of the socket when that is closed is reset, and a proxy cannot know
+ * whether its request was read. Between the last look for new connections and the close stands as little as can be, and
+ * nothing that runs for the first time.
  */
-async function untilQuiet(server: Server): Promise<void> {
-  let taken = 0;
-  const take = () => taken++;
-  server.on('connection', take);
-  for (let turns = 0; turns < MOST_TURNS; turns++) {
-    const [began, before] = [performance.now(), taken];
-    await turn();
-    if (taken === before && performance.now() - began < SHORT_TURN_MS) break;
-  }
-  server.off('connection', take);
+function closeWhenQuiet(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    let [taken, before, turns] = [0, 0, 0];
+    let began = 0;
+    const take = () => taken++;
+    const look = () => {
+      const now = performance.now();
+      const isQuiet = taken === before && now - began < SHORT_TURN_MS;
+      if (isQuiet || ++turns === MOST_TURNS) {
+        closeSocket(server);
+        server.off('connection', take);
+        resolve();
+        return;
+      }
+      [before, began] = [taken, now];
+      setImmediate(look);
+    };
+    closeSocket(createServer()); // compiles it
+    server.on('connection', take);
+    // the rest of this turn may look for nothing: the first that counts is the next
+    setImmediate(() => {
+      began = performance.now();
+      setImmediate(look);
+    });
+  });
 }

@@ -176,7 +176,7 @@ class McpRoutes {
     };
     const answer = await answered();
     answer.headers.forEach((value, name) => void reply.header(name, value));
-    return reply.code(answer.status).send(answer.body);
+    return reply.code(answer.status).header('connection', 'close').send(answer.body);
   }
 
   /** @throws what a request is refused for before its message is read */

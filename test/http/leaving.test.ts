@@ -1,7 +1,12 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { setImmediate as turn } from 'node:timers/promises';
+import Fastify from 'fastify';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { endUnusedConnections } from '../../src/http/connections.ts';
+import { addLeaving } from '../../src/http/leaving.ts';
 import { startOwnApp, type TestApp } from '../support/app.ts';
 import { isRefused } from '../support/refused.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -92,4 +97,35 @@ test('a connection that was opened before has time for its first request, and is
   vi.advanceTimersByTime(1_000);
   await closed;
   expect(await text(unused)).toBe('');
+});
+
+test('a connection whose answer began before has time for one more request, as a proxy may have sent it', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+  const server = Fastify({ return503OnClosing: false });
+  addLeaving(server);
+  endUnusedConnections(server);
+  const file = new PassThrough();
+  server.get('/file', (_request, reply) => void reply.send(file));
+  server.get('/next', async () => 'next');
+  const place = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
+  const socket = net.connect(Number(place.port), place.hostname).setEncoding('utf8');
+  const ended = once(socket, 'close');
+  const ask = (path: string) => socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+  let answer = '';
+  socket.on('data', (chunk: string) => (answer += chunk));
+  ask('/file');
+  file.write('begun');
+  await waitUntil(() => answer.includes('begun'));
+  const closed = server.close();
+  await waitUntil(() => isRefused(place.href));
+  file.end();
+  await waitUntil(() => answer.endsWith('0\r\n\r\n'));
+  expect(answer).toContain('\r\nConnection: keep-alive\r\n');
+  vi.advanceTimersByTime(1_500);
+  for (let turns = 0; turns < 3; turns++) await turn(); // it would be ended in one of them
+  answer = '';
+  ask('/next');
+  await ended;
+  expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*connection: close\r\n(?:.+\r\n)*\r\nnext$/);
+  await closed;
 });

@@ -84,7 +84,11 @@ test.each([
 ] as const)('a stream by %s ends with its token', async (_how, open) => {
   const issued = await tokenOf(ann);
   const stream = await open(issued.plaintext_token);
-  expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  expect([stream.status, ...['content-type', 'connection'].map((name) => stream.headers.get(name))]).toEqual([
+    200,
+    'text/event-stream',
+    'close',
+  ]);
   await ann.call('DELETE', `/v1/orgs/${ann.orgId}/api-tokens/${issued.id}`);
   expect(await stream.text()).not.toContain('"id":3,"error"');
 });

@@ -82,6 +82,8 @@ class FrameSender implements SentFrames {
       this.#release();
       return;
     }
+    // it ends when the service stops, among others, and nobody may believe then that its connection can be used again
+    response.shouldKeepAlive = false;
     response.writeHead(status, headers);
     response.flushHeaders(); // written alone, they are kept as one text instead of as their many parts
     response.write(beginning);

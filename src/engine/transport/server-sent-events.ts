@@ -38,7 +38,6 @@ const STREAM_HEADERS = {
   'cache-control': 'no-cache, no-transform',
   'content-encoding': 'none',
   'x-accel-buffering': 'no',
-  connection: 'keep-alive',
 };
 
 /** The headers of a stream that answers a request, with those that its answer has already. */

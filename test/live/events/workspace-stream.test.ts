@@ -61,8 +61,8 @@ describe('the stream of a workspace', () => {
     const answer = await fetch(`${url}${home(world)}/sync/stream?timeout=60`, { headers: { authorization: token } });
     expect([
       answer.status,
-      ...['content-type', 'cache-control', 'x-accel-buffering'].map((name) => answer.headers.get(name)),
-    ]).toEqual([200, 'text/event-stream; charset=utf-8', 'no-cache, no-transform', 'no']);
+      ...['content-type', 'cache-control', 'x-accel-buffering', 'connection'].map((name) => answer.headers.get(name)),
+    ]).toEqual([200, 'text/event-stream; charset=utf-8', 'no-cache, no-transform', 'no', 'close']);
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     const until = async (end: RegExp) => {
