@@ -1,4 +1,5 @@
-import { decode, encode } from 'gpt-tokenizer/encoding/cl100k_base';
+import ranks from 'gpt-tokenizer/bpeRanks/cl100k_base';
+import { encode } from 'gpt-tokenizer/encoding/cl100k_base';
 import type { TransformBudget } from './transform-budget.ts';
 
 /** A part of a text that is not cut. `end` is after its last UTF-16 unit. */
@@ -48,18 +49,35 @@ export function tokenUnits(text: string, budget: TransformBudget): TextUnit[] {
 }
 
 function unitsOfPart(part: string): TextUnit[] {
-  const tokens = encode(part, ORDINARY);
   const units: TextUnit[] = [];
-  let [start, first] = [0, 0];
-  for (let after = 1; after <= tokens.length; after++) {
-    const isLast = after === tokens.length;
-    const text = isLast ? part.slice(start) : decode(tokens.slice(first, after));
-    // a token may end within a code point, whose text then is another one
-    if (text === '' || !part.startsWith(text, start)) continue;
-    units.push({ start, end: start + text.length, size: after - first });
-    [start, first] = [start + text.length, after];
+  let [start, end, size] = [0, 0, 0];
+  // in UTF-8, as tokens are: the library decodes only what is a whole text
+  let [ofTokens, ofText] = [0, 0];
+  for (const token of encode(part, ORDINARY)) {
+    size++;
+    ofTokens += bytesOfToken(token);
+    while (ofText < ofTokens) {
+      const point = part.codePointAt(end)!;
+      ofText += bytesOfCodePoint(point);
+      end += point > 0xffff ? 2 : 1;
+    }
+    // a token may end within a code point
+    if (ofText > ofTokens) continue;
+    units.push({ start, end, size });
+    [start, size] = [end, 0];
   }
   return units;
+}
+
+function bytesOfToken(token: number): number {
+  const bytes = ranks[token]!;
+  return typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.length;
+}
+
+function bytesOfCodePoint(point: number): number {
+  if (point < 0x80) return 1;
+  if (point < 0x800) return 2;
+  return point < 0x10000 ? 3 : 4;
 }
 
 /** The code points of a text. */

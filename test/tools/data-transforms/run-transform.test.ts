@@ -61,6 +61,7 @@ describe('chunks', () => {
         for (const { start, end } of units)
           if (text.isWellFormed()) expect(text.slice(start, end).isWellFormed()).toBe(true);
       }),
+      { examples: [['\ud7fc\u{6cb2c}'], ['\u{6cb2c}\u{6cb2c}x']] },
     );
   });
 
