@@ -169,6 +169,7 @@ async function startService(given: Start): Promise<string> {
     () => closeServer(app.server, config.shutdownTimeoutSeconds),
     config.shutdownTimeoutSeconds + STEP_TIMEOUT_SECONDS,
   );
+  if (link) shutdown.add('to share a socket', () => link.released(), STEP_TIMEOUT_SECONDS);
   const { shutdownDelaySeconds } = config;
   if (shutdownDelaySeconds > 0)
     shutdown.add('to answer', () => app.leave(shutdownDelaySeconds), shutdownDelaySeconds + STEP_TIMEOUT_SECONDS);

@@ -354,6 +354,23 @@ describe('a replica is left out, and the primary answers,', () => {
     await answers;
   });
 
+  test('when it is back with less than it had, as after a crash', async () => {
+    const [one] = server.replicas;
+    const replica = other.database.replicas!.all[0]!;
+    await one!.has('select pg_wal_replay_pause()');
+    try {
+      await write();
+      // nothing that is remembered of the primary is as old as this replica
+      await waitFor(() => expect(replica.lagMs).toBeGreaterThan(3_000));
+      replica.position += 1n << 40n;
+      replica.freshAt = performance.now() + 60_000;
+      await waitFor(async () => expect(await statesOf(other)).toEqual(['late', 'late']));
+    } finally {
+      await one!.has('select pg_wal_replay_resume()');
+    }
+    await waitFor(async () => expect(await statesOf(other)).toEqual(['ok', 'late']));
+  });
+
   test('when it has become a primary of its own', async () => {
     await server.replicas[0]!.promote();
     await waitFor(async () => expect(await statesOf(other)).toEqual(['no replica', 'late']));

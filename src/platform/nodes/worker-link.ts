@@ -1,7 +1,13 @@
 import cluster from 'node:cluster';
+import { once } from 'node:events';
 import type { DatabasePlace } from '../postgres/database.ts';
 import { mergedMetrics } from './merged-metrics.ts';
 import type { ToParent, ToWorker } from './worker-messages.ts';
+
+/** Sent by a parent that has closed its share of the socket: a signal, because nothing else connects them then. */
+export const RELEASED: NodeJS.Signals = 'SIGCONT';
+/** A parent that is gone sends nothing. */
+const RELEASE_MS = 2_000;
 
 /** What a worker is told when it begins. */
 export type Begin = Extract<ToWorker, { kind: 'begin' }>;
@@ -82,6 +88,20 @@ export class WorkerLink implements Siblings {
     tell({ kind: 'ready', base });
   }
 
+  /**
+   * Resolves when the parent has closed its share of the socket that this process listens at. As long as it is open,
+   * connections wait there that no worker takes any more. The parent hears and says nothing from then on.
+   */
+  async released(): Promise<void> {
+    if (!process.connected) return;
+    cluster.worker!.exitedAfterDisconnect = true; // or the process would end with its connection to the parent
+    const released = once(process, RELEASED, { signal: AbortSignal.timeout(RELEASE_MS) });
+    tell({ kind: 'leaving' });
+    await released.catch(() => undefined); // the time is over
+    for (const done of this.#gathering.values()) done([await this.#read()]);
+    this.#gathering.clear();
+  }
+
   /** Why this worker could not start. */
   fault(sentence: string): void {
     tell({ kind: 'fault', sentence });
@@ -92,6 +112,7 @@ export class WorkerLink implements Siblings {
   }
 
   async gather(): Promise<string> {
+    if (!process.connected) return mergedMetrics([await this.#read()]);
     const id = ++this.#asked;
     const texts = new Promise<string[]>((resolve) => this.#gathering.set(id, resolve));
     tell({ kind: 'gather', id });

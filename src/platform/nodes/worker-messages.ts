@@ -13,5 +13,7 @@ export type ToParent =
   | { kind: 'hello' }
   | { kind: 'ready'; base: string }
   | { kind: 'fault'; sentence: string }
+  /** It is about to close the socket that all listen at. */
+  | { kind: 'leaving' }
   | { kind: 'gather'; id: number }
   | { kind: 'metrics'; id: number; text: string };

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../logger.ts';
 import type { DatabasePlace } from '../postgres/database.ts';
+import { RELEASED } from './worker-link.ts';
 import type { ToParent, ToWorker } from './worker-messages.ts';
 
 /** Whoever was ready for so long had no part in why it died before. */
@@ -31,6 +32,7 @@ interface WorkerSlot {
   readyAt: number;
   /** In a row. */
   deaths: number;
+  isLeaving: boolean;
 }
 
 /** The metrics that a worker has asked for. */
@@ -61,6 +63,7 @@ export class WorkerProcesses {
       isReady: false,
       readyAt: 0,
       deaths: 0,
+      isLeaving: false,
     }));
     const { file, execArgv, args } = deps.program;
     // the parent would be on the way of each connection, and keep one that it has just handed to a worker that died
@@ -114,7 +117,10 @@ export class WorkerProcesses {
         } else if (message.kind === 'fault') fault = message.sentence;
         else if (message.kind === 'gather') void this.#gather(worker, message.id);
         else if (message.kind === 'metrics') this.#collected(worker, message.id, message.text);
-        else {
+        else if (message.kind === 'leaving') {
+          place.isLeaving = true;
+          void this.#release();
+        } else {
           place.isReady = true;
           place.readyAt = Date.now();
           this.#tellRunning();
@@ -124,11 +130,28 @@ export class WorkerProcesses {
       worker.once('exit', (code, signal) => {
         const how = fault ?? `worker ${place.number} ended with ${signal ?? `code ${code}`}`;
         place.worker = null;
+        place.isLeaving = false;
         this.#forget(worker);
+        void this.#release();
         if (place.isReady) this.#died(place, how);
         reject(new Error(how)); // without effect when it was ready
       });
     });
+  }
+
+  /**
+   * Closes the share that this process has of the socket, when all workers are about to close theirs: connections that
+   * come after the last of those closes must be refused. A share goes with the connection to the worker that it is for.
+   */
+  async #release(): Promise<void> {
+    const leaving = this.#places.flatMap(({ isLeaving, worker }) => (isLeaving && worker ? worker : []));
+    // others go on taking connections
+    const isLast = this.#places.every(({ isLeaving, worker }) => isLeaving || !worker);
+    const connected = isLast ? leaving.filter((worker) => worker.isConnected()) : [];
+    const closed = connected.map((worker) => once(worker, 'disconnect'));
+    for (const worker of connected) worker.process.disconnect();
+    await Promise.all(closed);
+    if (isLast || !this.#isStopping) for (const worker of leaving) worker.process.kill(RELEASED);
   }
 
   #died(place: WorkerSlot, how: string): void {

@@ -216,6 +216,8 @@ export class Replicas {
       if (!replica.pool && performance.now() < replica.fitAgainAt) return;
       replica.pool ??= await this.#openPool(replica);
       const isFollowing = this.#hasReached(replica);
+      // one that has crashed comes back with less than it had
+      if (position < replica.position) replica.freshAt = Number.NEGATIVE_INFINITY;
       replica.position = position;
       replica.seenAt = performance.now();
       const had = this.#samples.findLast((sample) => sample.position <= position);
