@@ -114,7 +114,7 @@ const HARMLESS_PACKAGES = new Set([
 
 /** Names that reach nobody, of modules that are ways out otherwise. */
 const HARMLESS_NAMES = new Map([
-  ['node:http', ['STATUS_CODES', 'METHODS', 'createServer']],
+  ['node:http', ['STATUS_CODES', 'METHODS']],
   ['node:net', ['BlockList', 'isIP', 'isIPv4', 'isIPv6', 'Server']],
   // not createRemoteJWKSet, which fetches
   [

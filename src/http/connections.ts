@@ -156,8 +156,8 @@ function cutOff({ server }: FastifyInstance, { socket }: IncomingMessage): void 
 /**
  * While the server closes, ends the connections without a request: one that a client has opened in advance would delay
  * the shutdown until its timeout (Node itself ends only those that carried a request before), and one whose answer
- * began before could carry further requests. Each has time for one more, whose answer says that it is the last: a proxy
- * has opened it for that or has just put it aside, and must not repeat a request that it has begun to send.
+ * began before could carry further requests. Each has time for one more request, whose answer says that it is the last:
+ * a proxy may have sent it already, and must not repeat it over another connection.
  */
 export function endUnusedConnections(server: FastifyInstance): void {
   /** Since when a connection has been open, or without a request. */

@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import { Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
@@ -69,7 +68,7 @@ function closeWhenQuiet(server: Server): Promise<void> {
       [before, began] = [taken, now];
       setImmediate(look);
     };
-    closeSocket(createServer()); // compiles it
+    closeSocket(new Server()); // compiles it
     server.on('connection', take);
     // the rest of this turn may look for nothing: the first that counts is the next
     setImmediate(() => {

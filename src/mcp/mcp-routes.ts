@@ -176,6 +176,7 @@ class McpRoutes {
     };
     const answer = await answered();
     answer.headers.forEach((value, name) => void reply.header(name, value));
+    // as all streams say
     return reply.code(answer.status).header('connection', 'close').send(answer.body);
   }
 

@@ -82,7 +82,7 @@ class FrameSender implements SentFrames {
       this.#release();
       return;
     }
-    // it ends when the service stops, among others, and nobody may believe then that its connection can be used again
+    // a stream may end because the service stops: a proxy must not use its connection again
     response.shouldKeepAlive = false;
     response.writeHead(status, headers);
     response.flushHeaders(); // written alone, they are kept as one text instead of as their many parts

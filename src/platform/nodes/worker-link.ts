@@ -4,7 +4,7 @@ import type { DatabasePlace } from '../postgres/database.ts';
 import { mergedMetrics } from './merged-metrics.ts';
 import type { ToParent, ToWorker } from './worker-messages.ts';
 
-/** Sent by a parent that has closed its share of the socket: a signal, because nothing else connects them then. */
+/** Sent by a parent when a worker may close the socket. A signal, because they may be disconnected by then. */
 export const RELEASED: NodeJS.Signals = 'SIGCONT';
 /** A parent that is gone sends nothing. */
 const RELEASE_MS = 2_000;
@@ -89,8 +89,9 @@ export class WorkerLink implements Siblings {
   }
 
   /**
-   * Resolves when the parent has closed its share of the socket that this process listens at. As long as it is open,
-   * connections wait there that no worker takes any more. The parent hears and says nothing from then on.
+   * Resolves when this process may close the socket that it listens at. When the node stops, the parent closes it
+   * first: a socket that only the parent holds would accept connections that nobody takes. The two are disconnected
+   * then.
    */
   async released(): Promise<void> {
     if (!process.connected) return;

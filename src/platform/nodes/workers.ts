@@ -139,19 +139,24 @@ export class WorkerProcesses {
     });
   }
 
-  /**
-   * Closes the share that this process has of the socket, when all workers are about to close theirs: connections that
-   * come after the last of those closes must be refused. A share goes with the connection to the worker that it is for.
-   */
+  /** Lets workers close the socket that they listen at: together when the node stops, else each by itself. */
   async #release(): Promise<void> {
-    const leaving = this.#places.flatMap(({ isLeaving, worker }) => (isLeaving && worker ? worker : []));
-    // others go on taking connections
-    const isLast = this.#places.every(({ isLeaving, worker }) => isLeaving || !worker);
-    const connected = isLast ? leaving.filter((worker) => worker.isConnected()) : [];
+    if (this.#isStopping) {
+      if (this.#places.some(({ isLeaving, worker }) => worker && !isLeaving)) return;
+      await this.#closeShare();
+    }
+    for (const { isLeaving, worker } of this.#places) if (isLeaving) worker?.process.kill(RELEASED);
+  }
+
+  /**
+   * Closes the socket in this process, which has it for workers that start later: connections that come after the last
+   * worker has closed it must be refused. Node closes it when no worker is connected any more.
+   */
+  async #closeShare(): Promise<void> {
+    const connected = this.#places.flatMap(({ worker }) => (worker?.isConnected() ? worker : []));
     const closed = connected.map((worker) => once(worker, 'disconnect'));
     for (const worker of connected) worker.process.disconnect();
     await Promise.all(closed);
-    if (isLast || !this.#isStopping) for (const worker of leaving) worker.process.kill(RELEASED);
   }
 
   #died(place: WorkerSlot, how: string): void {

@@ -51,7 +51,7 @@ export function tokenUnits(text: string, budget: TransformBudget): TextUnit[] {
 function unitsOfPart(part: string): TextUnit[] {
   const units: TextUnit[] = [];
   let [start, end, size] = [0, 0, 0];
-  // in UTF-8, as tokens are: the library decodes only what is a whole text
+  // bytes of UTF-8; `decode` of the library would keep a part of a code point for its next call
   let [ofTokens, ofText] = [0, 0];
   for (const token of encode(part, ORDINARY)) {
     size++;

@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('the parent has no share of the socket when its workers close it: nothing waits there for nobody', async () => {
+test('the parent has no share of the socket when its workers close it: nothing waits there in vain', async () => {
   const file = path.join(folder, 'seen');
   const gone: string[] = [];
   const workers = new WorkerProcesses({
