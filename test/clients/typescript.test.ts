@@ -350,6 +350,25 @@ test('events end with their signal, also when garbage was collected while they w
   await waitUntil(() => app.services.tail.size === 0);
 });
 
+test('an answer that is read as a stream ends with its signal, also when garbage was collected', async () => {
+  const stop = new AbortController();
+  const { data } = await clientOf(ann).rest.GET('/v1/orgs/{org_id}/workspaces/{workspace_id}/sync/stream', {
+    params: { path: placeOf(ann) },
+    headers: { accept: 'text/event-stream' },
+    parseAs: 'stream',
+    signal: stop.signal,
+  });
+  const reader = data!.getReader();
+  expect((await reader.read()).done).toBe(false);
+  for (let turn = 0; turn < 5; turn++) await immediate().then(collectGarbage);
+  stop.abort(new Error('enough'));
+  const ends = (async () => {
+    while (!(await reader.read()).done);
+  })().catch((error: unknown) => error);
+  expect(await waitUntil(() => Promise.race([ends, immediate(null)]))).toMatchObject({ message: 'enough' });
+  await waitUntil(() => app.services.tail.size === 0);
+});
+
 test('events end when the service says that there will be none any more', async () => {
   const fay = await register(app, { name: 'fay' });
   const client = clientOf(fay);

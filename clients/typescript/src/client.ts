@@ -66,7 +66,7 @@ export class Client {
         const params = { path, header: last === undefined ? {} : { 'last-event-id': last } };
         const init = { params, headers: { accept: 'text/event-stream' }, signal: signal ?? null };
         const { data: stream } = await this.rest.GET(STREAM, { ...init, parseAs: 'stream' });
-        for await (const { id = '', data } of framesOf(stream!, (ms) => (retryMs = ms), signal)) {
+        for await (const { id = '', data } of framesOf(stream!, (ms) => (retryMs = ms))) {
           const received: types.ReceivedEvent = { id, event: JSON.parse(data) as types.WorkspaceEvent };
           failures = 0;
           last = id || last;
@@ -178,14 +178,10 @@ async function pieceOf(file: Blob, from: number, bytes: number): Promise<TusRequ
   return { method: 'PATCH', headers, body };
 }
 
-/**
- * What a stream has, until it ends or the signal aborts. The signal of the request is not enough: a collection of
- * garbage makes Node forget it. Not every browser iterates over streams by itself.
- */
-async function* framesOf(stream: ReadableStream, onRetry: (ms: number) => void, signal?: AbortSignal) {
+/** What a stream has, until it ends. Not every browser iterates over streams by itself. */
+async function* framesOf(stream: ReadableStream, onRetry: (ms: number) => void) {
   const decoder = new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>;
-  const text = stream.pipeThrough(decoder, signal && { signal });
-  const reader = text.pipeThrough(new EventSourceParserStream({ onRetry })).getReader();
+  const reader = stream.pipeThrough(decoder).pipeThrough(new EventSourceParserStream({ onRetry })).getReader();
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
   } finally {

@@ -29,6 +29,12 @@ export async function again<T>(attempt: (failures: number) => Promise<T>, waitMs
   }
 }
 
+/**
+ * The requests of answers that are still read. In Node, an abort reaches an answer for as long as its requests are
+ * held: a collection of garbage would end that.
+ */
+const held = new WeakMap<object, readonly Request[]>();
+
 /** Sends a request. `read` reads the answer, and throws refusals; `isRead` says that nothing is changed. */
 type Carry = <T>(request: Request, read: (response: Response) => Promise<T>, isRead: boolean) => Promise<T>;
 
@@ -47,10 +53,12 @@ export function carrier(options: ClientOptions, credentials: Credentials): Carry
     const attempt = async () => {
       // what the caller set is theirs
       token = headers.has('authorization') ? null : await credentials.token();
-      const sent = request.clone();
+      // Node does not keep the signal of a mere clone
+      const sent = new Request(request.clone(), { signal: request.signal });
       if (token !== null) sent.headers.set('authorization', `Bearer ${token}`);
       if (position !== null && !headers.has('x-consistency')) sent.headers.set('x-consistency', position);
       const response = await send(sent);
+      if (response.body) held.set(response.body, [request, sent]);
       position = response.headers.get('x-consistency') ?? position;
       return read(response);
     };
