@@ -38,6 +38,10 @@ afterAll(() => app.close());
 
 const clientOf = (person: Person, more: object = {}) =>
   new Client({ url, credentials: person.accessToken, webSocket: WebSocket, ...more });
+/** What one collection finds may hold what the next one finds. */
+async function collectAllGarbage(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await immediate().then(collectGarbage);
+}
 const placeOf = (person: Person) => ({ org_id: person.orgId, workspace_id: person.workspaceId });
 
 /** Something between a client and the service: the first requests that `broken` says are answered by it. */
@@ -343,7 +347,7 @@ test('events end with their signal, also when garbage was collected while they w
       if (event.type === 'connected') isFollowed = true;
   })().catch((error: unknown) => error);
   await waitUntil(() => isFollowed);
-  for (let turn = 0; turn < 5; turn++) await immediate().then(collectGarbage);
+  await collectAllGarbage();
   stop.abort(new Error('enough'));
   const ended = await waitUntil(() => Promise.race([followed, immediate(null)]));
   expect(ended).toMatchObject({ message: 'enough' });
@@ -360,7 +364,7 @@ test('an answer that is read as a stream ends with its signal, also when garbage
   });
   const reader = data!.getReader();
   expect((await reader.read()).done).toBe(false);
-  for (let turn = 0; turn < 5; turn++) await immediate().then(collectGarbage);
+  await collectAllGarbage();
   stop.abort(new Error('enough'));
   const ends = (async () => {
     while (!(await reader.read()).done);

@@ -30,8 +30,8 @@ export async function again<T>(attempt: (failures: number) => Promise<T>, waitMs
 }
 
 /**
- * The requests of answers that are still read. In Node, an abort reaches an answer for as long as its requests are
- * held: a collection of garbage would end that.
+ * The requests of each answer, held for as long as somebody may read its body. Node tells a request of an abort only
+ * until the request is garbage-collected, and without this nothing else would hold it.
  */
 const held = new WeakMap<object, readonly Request[]>();
 
@@ -53,7 +53,7 @@ export function carrier(options: ClientOptions, credentials: Credentials): Carry
     const attempt = async () => {
       // what the caller set is theirs
       token = headers.has('authorization') ? null : await credentials.token();
-      // Node does not keep the signal of a mere clone
+      // in Node, a clone can lose its signal to garbage collection even while it is held
       const sent = new Request(request.clone(), { signal: request.signal });
       if (token !== null) sent.headers.set('authorization', `Bearer ${token}`);
       if (position !== null && !headers.has('x-consistency')) sent.headers.set('x-consistency', position);
