@@ -57,15 +57,16 @@ export async function openSocket(url: string, headers: Record<string, string> = 
 /** The code with which the server closes when the first message comes too late, as on a machine that stood still. */
 export const INITIALISED_LATE = 4408;
 
-/** A socket that was let in. */
+/** A socket that was let in. @throws Error with the code, as soon as the server has closed it instead */
 export async function openAcknowledged(url: string, authorization: string): Promise<RawSocket> {
   const socket = await openSocket(url);
   socket.send({ type: 'connection_init', payload: { authorization } });
   const isIn = () => socket.messages.some(({ type }) => type === 'connection_ack');
-  await waitUntil(() => isIn() || socket.code === INITIALISED_LATE, {
-    what: () => `the socket to be let in, among ${JSON.stringify(socket.messages)}; closed with ${socket.code}`,
-  });
-  return isIn() ? socket : openAcknowledged(url, authorization);
+  const told = () => `among ${JSON.stringify(socket.messages)}; closed with ${socket.code}`;
+  await waitUntil(() => isIn() || socket.code, { what: () => `the socket to be let in, ${told()}` });
+  if (isIn()) return socket;
+  if (socket.code === INITIALISED_LATE) return openAcknowledged(url, authorization);
+  throw new Error(`The socket was not let in, ${told()}`);
 }
 
 /** A frame of a stream. */
