@@ -1,9 +1,9 @@
-import type { Browser, BrowserContext, Page, WebSocket } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { launchBrowser } from '../support/browser.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
-import { waitFor, waitUntil } from '../support/wait.ts';
+import { waitFor } from '../support/wait.ts';
 import { type Story, tellStory } from './console-story.ts';
 
 /** Whom tests of the console are about: an owner with a workspace that a story fills, an administrator, a viewer. */
@@ -42,8 +42,6 @@ export class ConsoleInBrowser {
   readonly contexts = new Map<Person, BrowserContext>();
   /** What browsers complained of, breaches of the policy included. */
   readonly faults: string[] = [];
-  /** Pages to which the workspace tells what happens from now on. */
-  readonly #live = new WeakSet<Page>();
   #cast: ConsoleCast | undefined;
 
   constructor() {
@@ -80,20 +78,7 @@ export class ConsoleInBrowser {
     if (size) await page.setViewportSize(size);
     page.on('console', (message) => message.type() === 'error' && this.faults.push(message.text()));
     page.on('pageerror', (error) => this.faults.push(error.message));
-    page.on('websocket', (socket) => this.#noteStart(page, socket));
     return page;
-  }
-
-  #noteStart(page: Page, socket: WebSocket): void {
-    socket.on('framereceived', ({ payload }) => {
-      const text = payload.toString();
-      if (text.includes('"workspaceEvents"') && text.includes('"connected"')) this.#live.add(page);
-    });
-  }
-
-  /** Waits until a page hears of what happens: what was changed before that, it may not have read. */
-  async live(page: Page): Promise<void> {
-    await waitUntil(() => this.#live.has(page), { what: 'the stream of the page to begin' });
   }
 
   /** The address of the first view of somebody's workspace. */

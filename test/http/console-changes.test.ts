@@ -651,7 +651,6 @@ describeInBrowser('what the console changes', () => {
     });
     await page.goto(`${only.url}/console/o/${ann.orgId}/w/${ann.workspaceId}/environments`);
     await page.getByRole('button', { name: 'Deploy or roll back: Support desk in Production, 1.0.0' }).waitFor();
-    await shown.live(page);
     expect((await ann.call('PUT', ann.home, { name: 'Persisted' })).status).toBe(200);
     await page.locator('.where', { hasText: 'Persisted' }).waitFor();
     // the first request tells how the service wants to be asked

@@ -166,7 +166,6 @@ describeInBrowser('pictures in the console', () => {
       expect(await page.getByRole('button', { name }).count()).toBe(0);
     const found = await ann.call<{ entities: { entity_id: string }[] }>('GET', `${few}?name=Anvil`);
     const anvil = `${few}/${found.body.entities[0]!.entity_id}`;
-    await shown.live(page);
     expect((await ann.call('PUT', anvil, { description: 'Heavy.' })).status).toBe(200);
     await panel.getByText('Heavy.').waitFor();
   });

@@ -93,7 +93,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   PaletteSecrets: 'console/PaletteSecrets/6711a7848de5f6c5f9a10941',
   PaletteTools: 'console/PaletteTools/671ec0528bec97a588523c12',
   Percentiles: 'console/Percentiles/4c134fce5cf79a5babe7e0e7',
-  Place: 'console/Place/588d0ceccf11d5400b59a079',
+  Place: 'console/Place/04188dee883a1b0eaacc70cb',
   Present: 'console/Present/00c305a69e673fece67bfa79',
   PromoteRelease: 'console/PromoteRelease/4e712dbd8509d750bb4149d6',
   ProviderAccountNow: 'console/ProviderAccountNow/0b3a3701996e3396f7f40cf3',

@@ -1481,7 +1481,7 @@ export type PlaceQueryVariables = Exact<{
 }>;
 
 
-export type PlaceQuery = { readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role, readonly requiresRevealReason: boolean }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
+export type PlaceQuery = { readonly eventCursor: string, readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role, readonly requiresRevealReason: boolean }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
 
 export type MyRoleQueryVariables = Exact<{
   orgId: string;
@@ -3360,6 +3360,7 @@ export const PlaceDocument = new TypedDocumentString(`
   workspace(orgId: $orgId, id: $workspaceId) {
     ...WorkspaceFields
   }
+  eventCursor
 }
     fragment WorkspaceFields on Workspace {
   id

@@ -25,25 +25,39 @@ function follow({ type, data }: { type: string; data: Record<string, unknown> })
   else setTimeout(() => streamState.begin(), 1_000);
 }
 
+/** How far the streams of a workspace and of its organization were read. */
+interface Reached {
+  workspace: string;
+  organization: string;
+}
+
+/** Of each workspace that was shown: what was read of it is kept, and goes on from there when it is shown again. */
+const reachedOf = new Map<string, Reached>();
+
+/** Where the streams of a workspace go on: at first from before its views have read anything. */
+function useReached(): Reached {
+  const { workspaceId, eventCursor } = usePlace();
+  const reached = reachedOf.get(workspaceId) ?? { workspace: eventCursor, organization: eventCursor };
+  reachedOf.set(workspaceId, reached);
+  return reached;
+}
+
 /** Follows the workspace and its organization while a view of it is open. */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const { orgId, workspaceId } = usePlace();
   const listeners = useRef(new Set<Listener>());
-  const reached = useRef<{ workspace: string | null; organization: string | null }>({
-    workspace: null,
-    organization: null,
-  });
+  const reached = useReached();
   const turn = useStreamTurn();
   // read when streams begin again, and only then
   // biome-ignore lint/correctness/useExhaustiveDependencies: a turn is a new beginning
-  const after = useMemo(() => ({ ...reached.current }), [turn, orgId, workspaceId]);
+  const after = useMemo(() => ({ ...reached }), [turn, orgId, workspaceId]);
   useStream(WorkspaceEventsDocument, { orgId, workspaceId, after: after.workspace }, ({ workspaceEvents: event }) => {
-    reached.current.workspace = event.cursor;
+    reached.workspace = event.cursor;
     follow(event);
     for (const listener of listeners.current) listener(event);
   });
   useStream(OrganizationEventsDocument, { orgId, after: after.organization }, ({ organizationEvents: event }) => {
-    reached.current.organization = event.cursor;
+    reached.organization = event.cursor;
     follow(event);
   });
   const live = useMemo(

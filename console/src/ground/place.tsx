@@ -19,6 +19,8 @@ export interface Place {
   workspace: PlaceQuery['workspace'];
   organization: PlaceQuery['organization'];
   me: PlaceQuery['me'];
+  /** Where events were before any view read something. */
+  eventCursor: string;
   roles: Roles;
   may: (permission: Permission, options?: { isOwn?: boolean }) => boolean;
   /** What the role in the organization allows: for what belongs to no workspace. */
@@ -75,7 +77,7 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   }, [userId]);
   if (error && !data) return <NoPlace error={error} />;
   if (!data) return <Loading />;
-  const { me, organization, workspace } = data;
+  const { me, organization, workspace, eventCursor } = data;
   const isKnown = atLeast(organization.role, 'admin') || member?.key === key;
   if (!isKnown) return <Loading />;
   const mine = member?.key === key ? member.role : null;
@@ -83,7 +85,7 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   const may = (permission: Permission, options?: { isOwn?: boolean }) => isAllowed(roles, permission, options);
   const mayInOrganization = (permission: Permission) => isAllowedInOrganization(roles, permission);
   document.title = `${workspace.name} · ${t.console}`;
-  const place = { orgId, workspaceId, workspace, organization, me, roles, may, mayInOrganization };
+  const place = { orgId, workspaceId, workspace, organization, me, eventCursor, roles, may, mayInOrganization };
   return (
     <PlaceContext value={place}>
       <Shown place={place} />

@@ -51,7 +51,7 @@ export class EventTail {
   readonly #onFault: (error: unknown, what: string) => void;
   readonly #queues = new Map<string, Set<EventQueue>>();
   /** One for all that come at once. */
-  readonly #snapshots = new DataLoader<StreamedPlace, Snapshot>((places) => this.#readSnapshots(places), {
+  readonly #snapshots = new DataLoader<'now', Snapshot>((asked) => this.#readSnapshots(asked.length), {
     cache: false,
   });
   #epoch: string | null = null;
@@ -77,10 +77,18 @@ export class EventTail {
     return size;
   }
 
-  /** The epoch of the database, which is in all cursors: known as soon as somebody has subscribed. */
+  /** The epoch of the database, which is in all cursors: known as soon as somebody has asked for a position. */
   get epoch(): string {
-    if (this.#epoch === null) throw new Error('Nobody has subscribed.');
+    if (this.#epoch === null) throw new Error('Nobody has asked for a position.');
     return this.#epoch;
+  }
+
+  /**
+   * The position now: who reads something after it, and then resumes from it, misses no change. It is before all events
+   * of transactions that are still running.
+   */
+  async now(): Promise<Position> {
+    return (await this.#snapshots.load('now')).start;
   }
 
   /**
@@ -88,7 +96,7 @@ export class EventTail {
    * queue when nobody reads it any more.
    */
   async subscribe(place: StreamedPlace): Promise<EventQueue> {
-    const now = await this.#snapshots.load(place);
+    const now = await this.#snapshots.load('now');
     // another reader may have come first: the position must not move past events that it has not seen yet
     this.#position ??= now.start;
     const key = keyOf(place);
@@ -134,11 +142,11 @@ export class EventTail {
     return hasChanged && found!.isLost;
   }
 
-  async #readSnapshots(places: readonly StreamedPlace[]): Promise<Snapshot[]> {
+  async #readSnapshots(count: number): Promise<Snapshot[]> {
     this.#epoch ??= await readEpoch(this.#sql);
     const [now] = await this.#sql.read<{ snapshot: string }>(NOW, []);
     const snapshot = new Snapshot(now!.snapshot);
-    return places.map(() => snapshot);
+    return Array.from({ length: count }, () => snapshot);
   }
 
   #push(key: string, event: StreamEvent): void {

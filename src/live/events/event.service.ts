@@ -123,6 +123,13 @@ export class EventService {
     return cursorOf(event, this.#deps.tail.epoch);
   }
 
+  /** The cursor of the position now, from which streams can resume. */
+  async cursorNow(): Promise<string> {
+    const { tail } = this.#deps;
+    const now = await tail.now();
+    return cursorOf(now, tail.epoch);
+  }
+
   /** Ends all streams, because the service stops. Resolves when each has sent its last event, or is not being read. */
   async close(): Promise<void> {
     this.#deps.tail.close();
