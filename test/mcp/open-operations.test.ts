@@ -19,7 +19,9 @@ const fieldsOf = (root: 'query' | 'mutation' | 'subscription') =>
 
 /** Somebody has decided that no model gets these. */
 const WITHHELD = {
-  query: names(`authConfig inviteInfo membersWithoutFactor memberSessions myFactors secretVersions serviceStatus`),
+  query: names(`
+    authConfig eventCursor inviteInfo membersWithoutFactor memberSessions myFactors secretVersions serviceStatus
+  `),
   mutation: names(`
     createOrganization register login refresh logout switchOrganization verifyEmail resendVerification forgotPassword
     resetPassword changePassword completeSignIn beginPasskeySignIn signInWithPasskey beginPasskey addPasskey

@@ -218,6 +218,8 @@ const rootsAboutOneself = [
   // likewise in digests.test.ts
   'Mutation.updateNotificationSchedules',
   'Mutation.updatePreferences',
+  // a position in the whole outbox, as the cursors of one's own events are
+  'Query.eventCursor',
   'Query.me',
   'Query.myFactors',
   'Query.notificationPreferences',

@@ -118,9 +118,9 @@ function eventsOf(context: Context): Context['services']['events'] {
 builder.queryField('eventCursor', (t) =>
   t.string({
     description:
-      'Where all streams of events are now. A client asks for it, then reads what it shows, and follows a stream with ' +
-      'it as `after`: what changes between its reading and the beginning of the stream is not missed. In one document ' +
-      'with other fields, those may be read before it.',
+      'Where all streams of events are now. A client asks for it, then reads what it shows, and follows a stream ' +
+      'with it as `after`: what changes between its reading and the beginning of the stream is not missed. In one ' +
+      'document with other fields, those may be read before it.',
     authorize: { service: 'sync:subscribe' },
     activity: { resourceType: 'sync', action: 'read' },
     resolve: (_root, _args, { services }) => services.events.cursorNow(),
