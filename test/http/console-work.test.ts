@@ -136,6 +136,32 @@ describeInBrowser('people at work in the console', () => {
     await page.getByText('Written meanwhile.').waitFor();
   });
 
+  it('keeps what it shows while it reads something again that changes meanwhile', async () => {
+    const eve = await registerProven(app, { name: 'eve' });
+    const page = await pageOf(eve);
+    let frames = '';
+    page.on('websocket', (socket) => {
+      socket.on('framereceived', ({ payload }) => {
+        frames += payload;
+      });
+    });
+    await open(page, `${homeOf(eve)}/people`);
+    await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
+    let answer: (() => Promise<void>) | undefined;
+    await page.route('**/graphql', async (route) => {
+      if (answer || !route.request().postData()?.includes('query Shell')) return route.continue();
+      const response = await route.fetch();
+      answer = () => route.fulfill({ response });
+    });
+    expect((await eve.call('PUT', `/v1/orgs/${eve.orgId}`, { name: 'Another house' })).status).toBe(200);
+    const late = await waitUntil(() => answer, { what: 'the page to read again' });
+    expect((await eve.call('PUT', eve.home, { name: 'Another room' })).status).toBe(200);
+    await waitUntil(() => frames.includes('workspace.updated'), { what: 'the second event' });
+    await late();
+    await page.locator('.where', { hasText: 'Another house / Another room' }).waitFor();
+    expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
+  });
+
   it('says when the stream is away, and misses nothing of that time', async () => {
     const page = await pageOf(bob);
     await open(page, homeOf(ann));

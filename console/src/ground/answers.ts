@@ -1,4 +1,4 @@
-import { useCallback } from 'react';
+import { useCallback, useRef } from 'react';
 import {
   type AnyVariables,
   type OperationResult,
@@ -18,19 +18,26 @@ export interface Text<Data, Variables> {
 export const textOf = <Data, Variables extends AnyVariables>(document: Text<Data, Variables>) =>
   document.toString() as unknown as TypedDocumentNode<Data, Variables>;
 
-/** The answer to a query, from the cache if it is there. */
+/**
+ * The answer to a query, from the cache if it is there. It stays while the same is asked again, also when an event has
+ * taken away a part of it meanwhile: the cache then answers without data and without an error, and asks again.
+ */
 export function useAnswer<Data, Variables extends AnyVariables>(
   document: Text<Data, Variables>,
   variables: Variables,
   { isWaiting = false, isFresh = true }: { isWaiting?: boolean; isFresh?: boolean } = {},
 ) {
   const requestPolicy = isFresh ? 'cache-and-network' : 'cache-first';
-  const [{ data, error, fetching }, ask] = useQuery<Data, AnyVariables>({
+  const [{ data: latest, error, fetching, operation }, ask] = useQuery<Data, AnyVariables>({
     query: textOf(document) as unknown as TypedDocumentNode<Data, AnyVariables>,
     variables,
     pause: isWaiting,
     requestPolicy,
   });
+  const whole = useRef<{ key: number; data: Data } | undefined>(undefined);
+  if (latest && operation) whole.current = { key: operation.key, data: latest };
+  const isPartial = !latest && !error && whole.current?.key === operation?.key;
+  const data = isPartial ? whole.current?.data : latest;
   const again = useCallback(() => ask({ requestPolicy: 'network-only' }), [ask]);
   return { data, error, isLoading: fetching && !data, again };
 }

@@ -55,7 +55,7 @@ const askForMembers = (orgId: string, workspaceId: string, after: string | null)
 export function PlaceProvider({ children }: { children: ReactNode }) {
   const { org: orgId = '', ws: workspaceId = '' } = useNames();
   const { data: latest, error } = useAnswer(PlaceDocument, { orgId, workspaceId }, { isFresh: false });
-  // while it is read again, the views stay with what was read before
+  // when it cannot be read again, the views stay with what was read before
   const kept = useRef<PlaceQuery | undefined>(undefined);
   if (latest) kept.current = latest;
   const data = kept.current?.workspace.id === workspaceId ? kept.current : undefined;
