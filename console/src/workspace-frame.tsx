@@ -81,7 +81,7 @@ function Sections() {
   );
 }
 
-/** Another workspace has other streams, and no position in those of the one before. */
+/** Another workspace has other streams, which others listen to. */
 function LiveOfPlace({ children }: { children: ReactNode }) {
   const { workspaceId } = usePlace();
   return <LiveProvider key={workspaceId}>{children}</LiveProvider>;

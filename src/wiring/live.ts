@@ -43,7 +43,7 @@ export function createLive(ground: Ground, vaultGroup: VaultGroup, { tail, redis
     deps,
     open: { authentication, onFault },
   } = ground;
-  const { sql, access } = deps;
+  const { sql, access, replicaReads } = deps;
   const slots = new SendSlots();
   const webhooks = createWebhooks(ground, vaultGroup, slots);
   const auditStreams = createAuditStreams(ground, vaultGroup, slots, activityFeed);
@@ -64,6 +64,7 @@ export function createLive(ground: Ground, vaultGroup: VaultGroup, { tail, redis
         access,
         authentication,
         presence: new PresentStreams({ sql, presence, onFault }),
+        replicaReads,
         onFault,
       }),
       ...webhooks.open,

@@ -98,6 +98,16 @@ describe('what was written is read', () => {
     expect(await list(app)).toContain(name);
   });
 
+  test('by who asked another node where events are, after it was written', async () => {
+    for (let n = 0; n < 5; n++) {
+      const { name } = await write();
+      const payload = { query: '{ eventCursor }' };
+      const asked = await other.server.inject({ method: 'POST', url: '/graphql', headers: ann.headers, payload });
+      expect(asked.json()).toEqual({ data: { eventCursor: expect.any(String) } });
+      expect(await list(other)).toContain(name);
+    }
+  });
+
   test('from the primary, where a position cannot be read', async () => {
     for (const unreadable of ['x', 'A'.repeat(22), 'é', '0'.repeat(5_000)]) {
       const { name } = await write();

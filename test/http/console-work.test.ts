@@ -166,7 +166,6 @@ describeInBrowser('people at work in the console', () => {
     const page = await pageOf(bob);
     await open(page, homeOf(ann));
     await page.getByRole('region', { name: 'Here now' }).getByText(`${bob.username} (you)`).waitFor();
-    await waitUntil(() => app.server.websocketServer.clients.size > 0, { what: 'a socket' });
     for (const socket of app.server.websocketServer.clients) socket.terminate();
     await page.getByText('The live connection is interrupted.').waitFor();
     expect((await ann.call('PUT', ann.home, { name: 'Meanwhile' })).status).toBe(200);

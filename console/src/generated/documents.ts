@@ -1481,7 +1481,7 @@ export type PlaceQueryVariables = Exact<{
 }>;
 
 
-export type PlaceQuery = { readonly eventCursor: string, readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role, readonly requiresRevealReason: boolean }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
+export type PlaceQuery = { readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role, readonly requiresRevealReason: boolean }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
 
 export type MyRoleQueryVariables = Exact<{
   orgId: string;
@@ -1495,7 +1495,7 @@ export type MyRoleQuery = { readonly workspaceMembers: { readonly nodes: Readonl
 export type ShellQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type ShellQuery = { readonly me: { readonly id: string, readonly username: string, readonly email: string | null, readonly isVerified: boolean, readonly timezone: string | null, readonly roles: ReadonlyArray<UserRole>, readonly organizations: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly role: Role, readonly workspaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly orgId: string }>, readonly pageInfo: { readonly hasNextPage: boolean } } }> } }, readonly unreadNotifications: { readonly unreadCount: number } };
+export type ShellQuery = { readonly eventCursor: string, readonly me: { readonly id: string, readonly username: string, readonly email: string | null, readonly isVerified: boolean, readonly timezone: string | null, readonly roles: ReadonlyArray<UserRole>, readonly organizations: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly role: Role, readonly workspaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly orgId: string }>, readonly pageInfo: { readonly hasNextPage: boolean } } }> } }, readonly unreadNotifications: { readonly unreadCount: number } };
 
 export type MyAddressQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -3360,7 +3360,6 @@ export const PlaceDocument = new TypedDocumentString(`
   workspace(orgId: $orgId, id: $workspaceId) {
     ...WorkspaceFields
   }
-  eventCursor
 }
     fragment WorkspaceFields on Workspace {
   id
@@ -3420,6 +3419,7 @@ export const ShellDocument = new TypedDocumentString(`
   unreadNotifications {
     unreadCount
   }
+  eventCursor
 }
     `) as unknown as TypedDocumentString<ShellQuery, ShellQueryVariables>;
 export const MyAddressDocument = new TypedDocumentString(`

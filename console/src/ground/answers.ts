@@ -28,7 +28,7 @@ export function useAnswer<Data, Variables extends AnyVariables>(
   { isWaiting = false, isFresh = true }: { isWaiting?: boolean; isFresh?: boolean } = {},
 ) {
   const requestPolicy = isFresh ? 'cache-and-network' : 'cache-first';
-  const [{ data: latest, error, fetching, operation }, ask] = useQuery<Data, AnyVariables>({
+  const [{ data: latest, error, operation }, ask] = useQuery<Data, AnyVariables>({
     query: textOf(document) as unknown as TypedDocumentNode<Data, AnyVariables>,
     variables,
     pause: isWaiting,
@@ -36,10 +36,11 @@ export function useAnswer<Data, Variables extends AnyVariables>(
   });
   const whole = useRef<{ key: number; data: Data } | undefined>(undefined);
   if (latest && operation) whole.current = { key: operation.key, data: latest };
+  else if (error) whole.current = undefined;
   const isPartial = !latest && !error && whole.current?.key === operation?.key;
   const data = isPartial ? whole.current?.data : latest;
   const again = useCallback(() => ask({ requestPolicy: 'network-only' }), [ask]);
-  return { data, error, isLoading: fetching && !data, again };
+  return { data, error, isLoading: !data && !error && !isWaiting, again };
 }
 
 /** Sends a change. Its result has the error, if there is one. */

@@ -7,6 +7,7 @@ import {
 import { consolePath, goToSignIn, leave } from './address';
 import { useStream } from './answers';
 import { usePlace } from './place';
+import { reached } from './reached';
 import { streamState, useStreamTurn } from './stream-state';
 
 export type LiveEvent = WorkspaceEventsSubscription['workspaceEvents'];
@@ -25,39 +26,24 @@ function follow({ type, data }: { type: string; data: Record<string, unknown> })
   else setTimeout(() => streamState.begin(), 1_000);
 }
 
-/** How far the streams of a workspace and of its organization were read. */
-interface Reached {
-  workspace: string;
-  organization: string;
-}
-
-/** Of each workspace that was shown: what was read of it is kept, and goes on from there when it is shown again. */
-const reachedOf = new Map<string, Reached>();
-
-/** Where the streams of a workspace go on: at first from before its views have read anything. */
-function useReached(): Reached {
-  const { workspaceId, eventCursor } = usePlace();
-  const reached = reachedOf.get(workspaceId) ?? { workspace: eventCursor, organization: eventCursor };
-  reachedOf.set(workspaceId, reached);
-  return reached;
-}
-
 /** Follows the workspace and its organization while a view of it is open. */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const { orgId, workspaceId } = usePlace();
   const listeners = useRef(new Set<Listener>());
-  const reached = useReached();
   const turn = useStreamTurn();
   // read when streams begin again, and only then
   // biome-ignore lint/correctness/useExhaustiveDependencies: a turn is a new beginning
-  const after = useMemo(() => ({ ...reached }), [turn, orgId, workspaceId]);
+  const after = useMemo(
+    () => ({ organization: reached.of(orgId), workspace: reached.of(workspaceId) }),
+    [turn, orgId, workspaceId],
+  );
   useStream(WorkspaceEventsDocument, { orgId, workspaceId, after: after.workspace }, ({ workspaceEvents: event }) => {
-    reached.workspace = event.cursor;
+    reached.note(workspaceId, event.cursor);
     follow(event);
     for (const listener of listeners.current) listener(event);
   });
   useStream(OrganizationEventsDocument, { orgId, after: after.organization }, ({ organizationEvents: event }) => {
-    reached.organization = event.cursor;
+    reached.note(orgId, event.cursor);
     follow(event);
   });
   const live = useMemo(

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { createContext, type ReactNode, use, useEffect, useRef, useState } from 'react';
 import type { CombinedError } from 'urql';
-import { MyRoleDocument, PlaceDocument, type PlaceQuery } from '../generated/documents';
+import { MyRoleDocument, PlaceDocument, type PlaceQuery, ShellDocument } from '../generated/documents';
 import type { Role } from '../generated/permissions';
 import { t } from '../texts';
 import { useAnswer } from './answers';
@@ -11,6 +11,7 @@ import { useNames } from './filters';
 import { keptUploads } from './kept-uploads';
 import { atLeast, effectiveRole, isAllowed, isAllowedInOrganization, type Permission, type Roles } from './permissions';
 import { Loading, Problem } from './problem';
+import { reached } from './reached';
 import { showPlace } from './shown-place';
 
 export interface Place {
@@ -19,8 +20,6 @@ export interface Place {
   workspace: PlaceQuery['workspace'];
   organization: PlaceQuery['organization'];
   me: PlaceQuery['me'];
-  /** Where events were before any view read something. */
-  eventCursor: string;
   roles: Roles;
   may: (permission: Permission, options?: { isOwn?: boolean }) => boolean;
   /** What the role in the organization allows: for what belongs to no workspace. */
@@ -54,7 +53,10 @@ const askForMembers = (orgId: string, workspaceId: string, after: string | null)
 
 export function PlaceProvider({ children }: { children: ReactNode }) {
   const { org: orgId = '', ws: workspaceId = '' } = useNames();
-  const { data: latest, error } = useAnswer(PlaceDocument, { orgId, workspaceId }, { isFresh: false });
+  const { data: shell } = useAnswer(ShellDocument, {}, { isFresh: false });
+  if (shell) reached.begin(shell.eventCursor, [orgId, workspaceId]);
+  const options = { isFresh: false, isWaiting: !shell };
+  const { data: latest, error } = useAnswer(PlaceDocument, { orgId, workspaceId }, options);
   // when it cannot be read again, the views stay with what was read before
   const kept = useRef<PlaceQuery | undefined>(undefined);
   if (latest) kept.current = latest;
@@ -77,7 +79,7 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   }, [userId]);
   if (error && !data) return <NoPlace error={error} />;
   if (!data) return <Loading />;
-  const { me, organization, workspace, eventCursor } = data;
+  const { me, organization, workspace } = data;
   const isKnown = atLeast(organization.role, 'admin') || member?.key === key;
   if (!isKnown) return <Loading />;
   const mine = member?.key === key ? member.role : null;
@@ -85,7 +87,7 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   const may = (permission: Permission, options?: { isOwn?: boolean }) => isAllowed(roles, permission, options);
   const mayInOrganization = (permission: Permission) => isAllowedInOrganization(roles, permission);
   document.title = `${workspace.name} · ${t.console}`;
-  const place = { orgId, workspaceId, workspace, organization, me, eventCursor, roles, may, mayInOrganization };
+  const place = { orgId, workspaceId, workspace, organization, me, roles, may, mayInOrganization };
   return (
     <PlaceContext value={place}>
       <Shown place={place} />

@@ -118,12 +118,13 @@ function eventsOf(context: Context): Context['services']['events'] {
 builder.queryField('eventCursor', (t) =>
   t.string({
     description:
-      'Where all streams of events are now. A client asks for it, then reads what it shows, and follows a stream ' +
-      'with it as `after`: what changes between its reading and the beginning of the stream is not missed. In one ' +
-      'document with other fields, those may be read before it.',
+      'Where the streams of all workspaces and organizations are now. A client asks for it, then reads what it ' +
+      'shows, and follows a stream with it as `after`: what changes between its reading and the beginning of the ' +
+      'stream is not missed. Other fields of the same document may be read before it.',
+    // anybody who is signed in may ask: a position says nothing about a place
     authorize: { service: 'sync:subscribe' },
     activity: { resourceType: 'sync', action: 'read' },
-    resolve: (_root, _args, { services }) => services.events.cursorNow(),
+    resolve: (_root, _args, { caller, services }) => services.events.cursorNow(caller),
   }),
 );
 

@@ -3,8 +3,8 @@ import type { Access } from '../../access/access.ts';
 import type { Authentication } from '../../access/authentication.ts';
 import type { Config } from '../../config.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
+import type { ReadDeps } from '../../data/replica-reads.ts';
 import { RowsTogether } from '../../data/rows-together.ts';
-import type { Sql } from '../../data/sql.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { newIdWith } from '../../kernel/ids.ts';
@@ -23,11 +23,10 @@ import { typeFilterOf } from './type-filter.ts';
 /** How long a shutdown waits for readers to take their last event. */
 const CLOSING_MS = 500;
 
-interface EventServiceDeps {
+interface EventServiceDeps extends ReadDeps {
   config: Pick<Config, 'maxStreamsPerUser' | 'maxStreamsPerWorkspace'>;
   tail: EventTail;
   missed: MissedEvents;
-  sql: Sql;
   access: Access;
   authentication: Authentication;
   presence: PresentStreams;
@@ -123,10 +122,14 @@ export class EventService {
     return cursorOf(event, this.#deps.tail.epoch);
   }
 
-  /** The cursor of the position now, from which streams can resume. */
-  async cursorNow(): Promise<string> {
-    const { tail } = this.#deps;
+  /**
+   * The cursor of the position now, from which streams can resume. What the caller reads after it has all that was
+   * committed before it, also where lists are read from replicas.
+   */
+  async cursorNow(caller: Caller): Promise<string> {
+    const { tail, replicaReads } = this.#deps;
     const now = await tail.now();
+    await replicaReads?.committed(caller);
     return cursorOf(now, tail.epoch);
   }
 

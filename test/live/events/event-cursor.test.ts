@@ -60,7 +60,7 @@ test('what happens after the cursor comes on streams that begin later', async ()
   await expectShown(await streamAfter(after, ofOrganization()), 'invitation.created', invited.body.invitation_id);
 });
 
-test('so does what a transaction commits that wrote before the cursor was asked for', async () => {
+test('what a transaction commits after the cursor comes, also what it wrote before it', async () => {
   const older = await pool.connect();
   onTestFinished(() => older.release(true));
   await older.query('begin');
@@ -70,7 +70,7 @@ test('so does what a transaction commits that wrote before the cursor was asked 
   await expectShown(await streamAfter(after, ofWorkspace()), 'evt_begun-before');
 });
 
-test('it is for those who may follow streams', async () => {
+test('a token asks for the cursor if it may follow streams', async () => {
   interface Refusal {
     data: null;
     errors: { extensions: { code: string } }[];
