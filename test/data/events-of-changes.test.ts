@@ -157,14 +157,18 @@ describe('the change of a row', () => {
 
 describe('notices that are due', () => {
   it('are sent in batches until none is left, each by the service', async () => {
-    const left = Array.from({ length: 101 }, (_, n) => ({ n }));
+    const left = Array.from({ length: 101 }, (_, n) => ({ id: `thing_${n}`, n }));
+    let locked: typeof left = [];
     const asked: Statement[] = [];
     const callers: (string | null)[] = [];
     const sent: number[] = [];
     const tx = {
       query: async (statement: Statement) => {
         asked.push(statement);
-        return left.splice(0, 100);
+        if (statement.values.length > 0)
+          return locked.filter(({ id }) => (statement.values[0] as string[]).includes(id));
+        locked = left.splice(0, 100);
+        return locked;
       },
     };
     const changes = {
@@ -173,11 +177,11 @@ describe('notices that are due', () => {
         return work(tx as unknown as Tx);
       },
     } as unknown as Changes;
-    const notices = new Notices<{ n: number }>({
+    const notices = new Notices<(typeof left)[number]>({
       changes,
       name: 'expiring things',
       everySeconds: 60,
-      due: 'select n from things t order by n',
+      due: 'select id, n from things t order by n',
       of: 't',
       tell: async (_tx, { n }) => void sent.push(n),
     });
@@ -185,12 +189,16 @@ describe('notices that are due', () => {
     expect(sent).toEqual(Array.from({ length: 101 }, (_, n) => n));
     expect(callers).toEqual(['TASK expiring things', 'TASK expiring things']);
     expect(asked[0]).toEqual({
-      text: 'select n from things t order by n limit 100 for update of t skip locked',
+      text: 'select id, n from things t order by n limit 100 for update of t skip locked',
       values: [],
+    });
+    expect(asked[3]).toEqual({
+      text: 'select * from (select id, n from things t order by n) due where due.id = any($1)',
+      values: [['thing_100']],
     });
     const [task] = notices.tasks;
     expect([notices.tasks.length, task?.name, task?.schedule?.everySeconds]).toEqual([1, 'expiring things', 60]);
-    left.push({ n: 7 });
+    left.push({ id: 'thing_7', n: 7 });
     const attempt = { jobId: '1', number: 1, signal: new AbortController().signal };
     expect([await task?.run({}, attempt), sent.at(-1)]).toEqual([1, 7]);
   });
