@@ -81,7 +81,7 @@ function Sections() {
   );
 }
 
-/** Another workspace has other streams, which others listen to. */
+/** Another workspace has other streams: what follows them begins anew. */
 function LiveOfPlace({ children }: { children: ReactNode }) {
   const { workspaceId } = usePlace();
   return <LiveProvider key={workspaceId}>{children}</LiveProvider>;

@@ -103,8 +103,8 @@ export class ReplicaReads {
   }
 
   /**
-   * Notes that a change of the caller was committed, now or, for a repeated request, before. The request goes on when
-   * its position is known.
+   * Notes that the caller is to see what was committed until now: a change of theirs, of this request or, for a
+   * repeated one, of the first; or what is before a position of events. The request goes on when this is known.
    */
   async committed({ principal, request }: AnyCaller): Promise<void> {
     // nobody waits for what the service does by itself
@@ -120,7 +120,7 @@ export class ReplicaReads {
     this.#users.note(principal?.userId ?? null, position);
   }
 
-  /** What the answer of a request that wrote says in `x-consistency`. */
+  /** What the answer of such a request says in `x-consistency`. */
   headerOf(request: RequestInfo): string | null {
     const position = this.#written.get(request);
     return position === undefined || position === NOWHERE ? null : this.#sealed.seal(position);

@@ -16,7 +16,7 @@ const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/
 /**
  * The queries that models may ask. What is not named here does not exist for them: a new operation stays out of reach
  * until somebody has looked at what it answers. Left out: values of former versions of secrets, factors, pages of
- * sign-ins, the state of the service, and where streams are, which the tool for events says itself.
+ * sign-ins, the state of the service, and the position of events, which the tool that reads them gives itself.
  */
 export const OPEN_QUERIES = names(`
   node me user users workspace workspaces deletedWorkspaces workspaceMembers workspaceStorage

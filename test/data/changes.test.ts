@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { brokenUnique, Changes } from '../../src/data/changes.ts';
+import { brokenUnique, type Changes } from '../../src/data/changes.ts';
 import type { Tx } from '../../src/data/tx.ts';
 import { statement } from '../../src/data/writes.ts';
 import { tables } from '../../src/generated/tables.ts';
@@ -9,6 +9,7 @@ import { systemCaller } from '../../src/kernel/system-caller.ts';
 import type { Task } from '../../src/kernel/tasks.ts';
 
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { changesOver } from '../support/changes.ts';
 import { type Person, register } from '../support/person.ts';
 import { logQueries, type QueryLog } from '../support/query-log.ts';
 import { waitFor } from '../support/wait.ts';
@@ -22,9 +23,7 @@ beforeAll(async () => {
   app = await startTestApp({ ownDatabase: true });
   log = logQueries(app.database.pool);
   owner = await register(app);
-  const { database } = app;
-  const { sql, jobQueue: jobs } = app.services;
-  changes = new Changes({ database, sql, jobs, notify: () => null, assertsLockOrder: true, onCommit: () => nudges++ });
+  changes = changesOver(app, { onCommit: () => nudges++ });
 });
 afterAll(() => app.close());
 

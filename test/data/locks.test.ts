@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Changes } from '../../src/data/changes.ts';
 import type { Tx } from '../../src/data/tx.ts';
 import { statement } from '../../src/data/writes.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { changesOver } from '../support/changes.ts';
 import { type Person, register } from '../support/person.ts';
 import { fromOutside } from '../support/single-connection.ts';
 
@@ -21,16 +21,7 @@ const missing = () => new Error('it is not there');
 
 /** Runs work as the service does in tests, or in the field. */
 function run<T>(work: (tx: Tx) => Promise<T>, assertsLockOrder = true): Promise<T> {
-  const { sql, jobQueue: jobs } = app.services;
-  const changes = new Changes({
-    database: app.database,
-    sql,
-    jobs,
-    notify: () => null,
-    assertsLockOrder,
-    onCommit: () => undefined,
-  });
-  return changes.run(caller, work);
+  return changesOver(app, { assertsLockOrder }).run(caller, work);
 }
 
 test('a table that the order does not list comes after those that it does', async () => {

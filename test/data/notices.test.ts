@@ -1,40 +1,27 @@
-import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Changes } from '../../src/data/changes.ts';
 import { Notices } from '../../src/data/notices.ts';
 import { statement } from '../../src/data/writes.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { changesOver } from '../support/changes.ts';
+import { lockWaits } from '../support/lock-waits.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let ann: Person;
-let pool: pg.Pool;
 beforeAll(async () => {
   app = await startTestApp();
   ann = await register(app);
-  pool = new pg.Pool({ connectionString: app.database.url });
 });
-afterAll(async () => {
-  await pool.end();
-  await app.close();
-});
+afterAll(() => app.close());
 
 const GATE = 41_093;
 
 test('a row that another node told of while this one looked is not told of again', async () => {
-  const { database } = app;
-  const { sql, jobQueue: jobs } = app.services;
+  const { pool } = app.database;
   const told: string[] = [];
   const notices = new Notices<{ id: string }>({
-    changes: new Changes({
-      database,
-      sql,
-      jobs,
-      notify: () => null,
-      assertsLockOrder: true,
-      onCommit: () => undefined,
-    }),
+    changes: changesOver(app),
     name: 'a test',
     everySeconds: 60,
     // it waits at the gate when it has begun to look; what is due is found by a subquery
@@ -52,12 +39,7 @@ test('a row that another node told of while this one looked is not told of again
   const gate = await pool.connect();
   await gate.query('select pg_advisory_lock($1)', [GATE]);
   const sent = notices.send();
-  await waitUntil(
-    async () =>
-      (await pool.query(`select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`))
-        .rowCount,
-    { what: 'the look to reach the gate' },
-  );
+  await waitUntil(() => lockWaits(pool), { what: 'the look to reach the gate' });
   await be('told elsewhere');
   gate.release(true);
   expect([await sent, told]).toEqual([0, []]);

@@ -98,7 +98,7 @@ describe('what was written is read', () => {
     expect(await list(app)).toContain(name);
   });
 
-  test('by who asked another node where events are, after it was written', async () => {
+  test('by whoever has asked another node for the position of events since', async () => {
     for (let n = 0; n < 5; n++) {
       const { name } = await write();
       const payload = { query: '{ eventCursor }' };

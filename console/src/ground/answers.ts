@@ -19,8 +19,9 @@ export const textOf = <Data, Variables extends AnyVariables>(document: Text<Data
   document.toString() as unknown as TypedDocumentNode<Data, Variables>;
 
 /**
- * The answer to a query, from the cache if it is there. It stays while the same is asked again, also when an event has
- * taken away a part of it meanwhile: the cache then answers without data and without an error, and asks again.
+ * The answer to a query, from the cache if it is there. It stays while the same is asked again. When an event takes
+ * away a part of what is under way, the cache answers without data and without an error, and asks again: it stays then,
+ * too.
  */
 export function useAnswer<Data, Variables extends AnyVariables>(
   document: Text<Data, Variables>,
@@ -37,8 +38,7 @@ export function useAnswer<Data, Variables extends AnyVariables>(
   const whole = useRef<{ key: number; data: Data } | undefined>(undefined);
   if (latest && operation) whole.current = { key: operation.key, data: latest };
   else if (error) whole.current = undefined;
-  const isPartial = !latest && !error && whole.current?.key === operation?.key;
-  const data = isPartial ? whole.current?.data : latest;
+  const data = latest ?? (whole.current?.key === operation?.key ? whole.current?.data : undefined);
   const again = useCallback(() => ask({ requestPolicy: 'network-only' }), [ask]);
   return { data, error, isLoading: !data && !error && !isWaiting, again };
 }

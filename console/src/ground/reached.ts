@@ -1,7 +1,7 @@
-/** The cursors up to which streams were read, by the ids of their workspaces and organizations. */
+/** By the ids of workspaces and organizations. */
 const cursors = new Map<string, string>();
 
-/** How far each stream was read. It goes on from there, also after its place was not shown for a while. */
+/** How far the stream of each workspace and organization was read: it goes on from there when it is shown again. */
 export const reached = {
   /** Where a stream goes on; `undefined` before its place was shown. */
   of: (id: string): string | undefined => cursors.get(id),

@@ -51,7 +51,7 @@ export class EventTail {
   readonly #onFault: (error: unknown, what: string) => void;
   readonly #queues = new Map<string, Set<EventQueue>>();
   /** One for all that come at once. */
-  readonly #snapshots = new DataLoader<'now', Snapshot>((asked) => this.#readSnapshots(asked.length), {
+  readonly #snapshots = new DataLoader<'now', Snapshot>((asked) => this.#readSnapshots(asked), {
     cache: false,
   });
   #epoch: string | null = null;
@@ -142,11 +142,11 @@ export class EventTail {
     return hasChanged && found!.isLost;
   }
 
-  async #readSnapshots(count: number): Promise<Snapshot[]> {
+  async #readSnapshots(asked: readonly 'now'[]): Promise<Snapshot[]> {
     this.#epoch ??= await readEpoch(this.#sql);
     const [now] = await this.#sql.read<{ snapshot: string }>(NOW, []);
     const snapshot = new Snapshot(now!.snapshot);
-    return Array.from({ length: count }, () => snapshot);
+    return asked.map(() => snapshot);
   }
 
   #push(key: string, event: StreamEvent): void {

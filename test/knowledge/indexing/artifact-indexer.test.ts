@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ArtifactFragment } from '../../../rest/generated/documents.ts';
-import { Changes } from '../../../src/data/changes.ts';
 import { newId } from '../../../src/kernel/ids.ts';
 import { systemCaller } from '../../../src/kernel/system-caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { changesOver } from '../../support/changes.ts';
 import { whileJobsWait, whileRetriesWait } from '../../support/held-jobs.ts';
 import { docxOf, pdfOf } from '../../support/made-files.ts';
 import { eventsOf, type Person, register } from '../../support/person.ts';
@@ -32,18 +32,11 @@ async function made(owner: Person, body: object): Promise<string> {
 }
 
 /** Promises that the content of an artifact is indexed, as a change of its content does. */
-async function enqueue({ database, services }: TestApp, id: string, version: number): Promise<void> {
-  const { sql, jobQueue: jobs } = services;
-  const changes = new Changes({
-    database,
-    sql,
-    jobs,
-    notify: () => null,
-    assertsLockOrder: true,
-    onCommit: () => undefined,
-  });
+async function enqueue(node: TestApp, id: string, version: number): Promise<void> {
   const content = { id, orgId: 'org_of_nobody', version, mimeType: null };
-  await changes.run(systemCaller('test'), async (tx) => services.artifactIndexer.contentChanged(tx, content));
+  await changesOver(node).run(systemCaller('test'), async (tx) =>
+    node.services.artifactIndexer.contentChanged(tx, content),
+  );
 }
 
 /** An artifact that is a file. @param storesBytes without it the store does not have them */

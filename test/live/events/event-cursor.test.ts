@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { insertEvent } from '../../support/late-writers.ts';
@@ -10,17 +9,12 @@ import { issueToken } from '../../support/tokens.ts';
 let app: TestApp;
 let url: string;
 let ann: Person;
-let pool: pg.Pool;
 beforeAll(async () => {
   app = await startTestApp();
   url = await app.listen();
   ann = await registerProven(app);
-  pool = new pg.Pool({ connectionString: app.database.url });
 });
-afterAll(async () => {
-  await pool.end();
-  await app.close();
-});
+afterAll(() => app.close());
 
 const ask = <Answer>(authorization: string) =>
   app.server.inject(graphqlRequest('{ eventCursor }', {}, authorization)).then((answer) => answer.json<Answer>());
@@ -61,7 +55,7 @@ test('what happens after the cursor comes on streams that begin later', async ()
 });
 
 test('what a transaction commits after the cursor comes, also what it wrote before it', async () => {
-  const older = await pool.connect();
+  const older = await app.database.pool.connect();
   onTestFinished(() => older.release(true));
   await older.query('begin');
   await insertEvent(older, { orgId: ann.orgId, workspaceId: ann.workspaceId }, 'evt_begun-before');

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Changes } from '../../../src/data/changes.ts';
+import type { Changes } from '../../../src/data/changes.ts';
 import { JobQueue } from '../../../src/data/job-queue.ts';
 import { fireDue } from '../../../src/pipelines/actions/action-firing.ts';
 import { nextTime } from '../../../src/pipelines/actions/next-time.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { changesOver } from '../../support/changes.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { whileJobsWait } from '../../support/held-jobs.ts';
 import { eventsOf } from '../../support/person.ts';
@@ -62,15 +63,7 @@ test('fires by itself at its time: one event for all that was missed, and the ne
 });
 
 /** The same write path that a node has, without a node that looks for due actions by itself. */
-const changesOf = ({ database, services: { sql } }: TestApp) =>
-  new Changes({
-    database,
-    sql,
-    jobs: new JobQueue(),
-    notify: () => null,
-    assertsLockOrder: true,
-    onCommit: () => undefined,
-  });
+const changesOf = (node: TestApp) => changesOver(node, { jobs: new JobQueue() });
 
 test('fires once, however many nodes take what is due at the same time', async () => {
   const other = await app.another();

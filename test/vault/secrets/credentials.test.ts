@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Changes } from '../../../src/data/changes.ts';
+import type { Changes } from '../../../src/data/changes.ts';
 import type { Tx } from '../../../src/data/tx.ts';
 import { newId } from '../../../src/kernel/ids.ts';
 import { systemCaller } from '../../../src/kernel/system-caller.ts';
@@ -9,6 +9,7 @@ import { Credentials } from '../../../src/vault/secrets/credentials.ts';
 import { examine, type VaultFinding } from '../../../src/vault/secrets/doctor.ts';
 import { rewrap } from '../../../src/vault/secrets/rewrap.ts';
 import { ROOT_KEYS, startTestApp, type TestApp } from '../../support/app.ts';
+import { changesOver } from '../../support/changes.ts';
 import { type Person, register } from '../../support/person.ts';
 
 let app: TestApp;
@@ -17,9 +18,7 @@ let changes: Changes;
 beforeAll(async () => {
   app = await startTestApp();
   owner = await register(app);
-  const { database } = app;
-  const { sql, jobQueue: jobs } = app.services;
-  changes = new Changes({ database, sql, jobs, notify: () => null, assertsLockOrder: true, onCommit: () => undefined });
+  changes = changesOver(app);
 });
 afterAll(() => app.close());
 
