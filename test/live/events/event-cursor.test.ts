@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { insertEvent } from '../../support/late-writers.ts';
+import { cursorOfWritten, insertEvent } from '../../support/late-writers.ts';
 import { type Person, registerProven } from '../../support/person.ts';
 import { graphqlRequest } from '../../support/requests.ts';
 import { type EventSource, openEvents } from '../../support/sockets.ts';
@@ -13,6 +13,9 @@ beforeAll(async () => {
   app = await startTestApp();
   url = await app.listen();
   ann = await registerProven(app);
+  // a position before all stored events counts as lost, as it is where each began after a transaction that still runs
+  await insertEvent(app.database.pool, ann, 'evt_first');
+  await cursorOfWritten(app.database.pool, 'evt_first');
 });
 afterAll(() => app.close());
 
