@@ -1,4 +1,3 @@
-import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { describeInBrowser } from '../support/browser.ts';
@@ -163,39 +162,6 @@ describeInBrowser('people at work in the console', () => {
     expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
   });
 
-  it('keeps what it shows while the service is away, and reads again by itself when it is back', async () => {
-    const kim = await registerProven(app, { name: 'kim' });
-    const page = await pageOf(kim);
-    await page.clock.install();
-    await open(page, `${homeOf(kim)}/people`);
-    await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
-    const service = await takeAway(page, 'query Shell');
-    expect((await kim.call('PUT', `/v1/orgs/${kim.orgId}`, { name: 'A house meanwhile' })).status).toBe(200);
-    // four times before a view hears of it
-    await timePasses(page, () => service.refusals > 4, 'the page to read again');
-    service.isBack = true;
-    const name = page.locator('.where', { hasText: 'A house meanwhile' });
-    await timePasses(page, () => name.isVisible(), 'the new name');
-    expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
-    shown.faults.splice(0);
-  });
-
-  it('says that the service stays away, and opens by itself when it is back', async () => {
-    const page = await pageOf(ann);
-    await page.clock.install();
-    const service = await takeAway(page, 'query Shell');
-    await page.goto(homeOf(ann));
-    const problem = page.getByRole('alert').getByText('The service cannot be reached.');
-    await timePasses(page, () => service.refusals > 1, 'another try');
-    expect(await problem.count()).toBe(0);
-    await timePasses(page, () => problem.isVisible(), 'the problem');
-    service.isBack = true;
-    const heading = page.getByRole('heading', { level: 1 });
-    await timePasses(page, () => heading.isVisible(), 'the page');
-    expect(await problem.count()).toBe(0);
-    shown.faults.splice(0);
-  });
-
   it('says when the stream is away, and misses nothing of that time', async () => {
     const page = await pageOf(bob);
     await open(page, homeOf(ann));
@@ -248,24 +214,3 @@ describeInBrowser('people at work in the console', () => {
     expect(cursors.size).toBeLessThan(10);
   });
 });
-
-/** Has a page's requests with some text answered by a proxy that does not reach the service, until it is back. */
-async function takeAway(page: Page, text: string) {
-  const service = { isBack: false, refusals: 0 };
-  await page.route('**/graphql', (route) => {
-    if (service.isBack || !route.request().postData()?.includes(text)) return route.continue();
-    service.refusals += 1;
-    return route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad Gateway</h1>' });
-  });
-  return service;
-}
-
-/** Lets seconds pass for a page whose clock is installed, until something is so. */
-const timePasses = (page: Page, isSo: () => boolean | Promise<boolean>, what: string) =>
-  waitUntil(
-    async () => {
-      await page.clock.runFor(1000);
-      return isSo();
-    },
-    { what },
-  );

@@ -2,7 +2,6 @@ import { createClient as createSocket } from 'graphql-ws';
 import { Client, type CombinedError, fetchExchange, mapExchange, subscriptionExchange } from 'urql';
 import { goToSignIn, serviceUrl } from './address';
 import { cache } from './cache';
-import { readWhenBack, retry } from './passing';
 import { repeatOvertaken } from './repeat-overtaken';
 import { streamState } from './stream-state';
 
@@ -77,8 +76,6 @@ export const client = new Client({
   exchanges: [
     mapExchange({ onError: (error) => void (isSignedOut(error) && goToSignIn()) }),
     cache(),
-    readWhenBack,
-    retry,
     repeatOvertaken,
     fetchExchange,
     subscriptionExchange({
