@@ -13,7 +13,8 @@ beforeAll(async () => {
   app = await startTestApp();
   url = await app.listen();
   ann = await registerProven(app);
-  // a position before all stored events counts as lost, as it is where each began after a transaction that still runs
+  // A position before every stored event counts as lost. The position now is before the oldest transaction that still
+  // runs, so one event has to be older than that.
   await insertEvent(app.database.pool, ann, 'evt_first');
   await cursorOfWritten(app.database.pool, 'evt_first');
 });
@@ -61,7 +62,7 @@ test('what a transaction commits after the cursor comes, also what it wrote befo
   const older = await app.database.pool.connect();
   onTestFinished(() => older.release(true));
   await older.query('begin');
-  await insertEvent(older, { orgId: ann.orgId, workspaceId: ann.workspaceId }, 'evt_begun-before');
+  await insertEvent(older, ann, 'evt_begun-before');
   const after = await cursorNow();
   await older.query('commit');
   await expectShown(await streamAfter(after, ofWorkspace()), 'evt_begun-before');
