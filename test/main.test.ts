@@ -8,6 +8,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
+import { freePort } from './support/free-port.ts';
 import { isRunning } from './support/is-running.ts';
 import { PASSWORD } from './support/person.ts';
 import { isRefused } from './support/refused.ts';
@@ -45,15 +46,6 @@ async function databasePid(): Promise<number | undefined> {
   const file = path.join(base, 'data', 'postgres', 'postmaster.pid');
   const text = await readFile(file, 'utf8').catch(() => undefined); // not there: no database runs
   return text === undefined ? undefined : Number(text.split('\n')[0]);
-}
-
-/** A port that nobody listens on now. */
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as net.AddressInfo;
-  server.close();
-  return port;
 }
 
 const isHealthy = async (url: string): Promise<boolean> => (await fetch(`${url}/healthz`)).ok;

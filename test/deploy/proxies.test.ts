@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { freePort } from '../support/free-port.ts';
 import { type Person, register } from '../support/person.ts';
-import { caddy, freePort, nginx } from '../support/proxies.ts';
+import { caddy, nginx } from '../support/proxies.ts';
 import { openAcknowledged, openEvents } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -11,7 +11,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../crash/client.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Follower, followSocket, followStream } from '../support/followers.ts';
-import { caddy, freePort, nginx, type ReverseProxy } from '../support/proxies.ts';
+import { freePort } from '../support/free-port.ts';
+import { caddy, nginx, type ReverseProxy } from '../support/proxies.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
 

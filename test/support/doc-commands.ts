@@ -1,7 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,6 +8,7 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
 import { ROOT_KEYS, startTestApp, type TestApp } from './app.ts';
+import { freePort } from './free-port.ts';
 import { keptLog } from './log-lines.ts';
 import { PATIENCE_MS } from './slowness.ts';
 
@@ -74,15 +74,6 @@ function isClosed(text: string): boolean {
     else if (character === open) open = '';
   }
   return open === '';
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 let folder: string;

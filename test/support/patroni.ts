@@ -15,7 +15,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { projectRoot } from '../../src/paths.ts';
 import { asServerUser, serverUser } from '../../src/platform/postgres/postgres-binaries.ts';
-import { freePort } from './proxies.ts';
+import { freePort } from './free-port.ts';
 import { waitUntil } from './wait.ts';
 
 const PROGRAMS = { patroni: '/usr/bin/patroni', etcd: '/usr/bin/etcd', haproxy: '/usr/sbin/haproxy' };

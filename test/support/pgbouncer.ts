@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { bouncers, type PgBouncer } from '../../scripts/pgbouncer.mjs';
 import { asServerUser, serverUser } from '../../src/platform/postgres/postgres-binaries.ts';
+import { freePort } from './free-port.ts';
 import { waitFor } from './wait.ts';
 
 /** A PgBouncer in a process of its own. */
@@ -25,16 +26,6 @@ export interface PgBouncerOptions {
   settings?: Record<string, string | number>;
   /** More of the line of `[databases]`. */
   overrides?: string;
-}
-
-/** A port that nobody listens on now. */
-export async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Starts one in transaction mode. @throws Error where none is, with what fetches it */

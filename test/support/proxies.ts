@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
@@ -47,13 +45,3 @@ export const caddy: ReverseProxy = {
     };
   },
 };
-
-/** A port that nobody listens on now. */
-export async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { Redis } from 'ioredis';
+import { freePort } from './free-port.ts';
 import { waitUntil } from './wait.ts';
 
 const BINARY = [process.env.REDIS_SERVER, '/usr/bin/redis-server', '/usr/bin/valkey-server'].find(
@@ -66,14 +66,4 @@ export async function startRedis(more: readonly string[] = []): Promise<RedisSer
       await kill();
     },
   };
-}
-
-/** A port that nobody listens on now. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  if (typeof address !== 'object' || !address) throw new Error('A listening socket has no port.');
-  return address.port;
 }

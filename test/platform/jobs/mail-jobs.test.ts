@@ -6,6 +6,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { freePort } from '../../support/free-port.ts';
 import { whileRetriesWait } from '../../support/held-jobs.ts';
 import { type MailServer, startMailServer } from '../../support/mail-server.ts';
 import { type Service, startService } from '../../support/service.ts';
@@ -67,15 +68,6 @@ const mailJobs = async () =>
     )
   ).rows;
 const makeDue = () => db.query('update jobs._private_jobs set run_at = now() where locked_at is null');
-
-/** A port on which nothing listens. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 it('sends the mail of an acknowledged change once, after kill -9 and a mail server that was away', async () => {
   const port = await freePort();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WorkerProcesses } from '../../../src/platform/nodes/workers.ts';
-import { freePort } from '../../support/proxies.ts';
+import { freePort } from '../../support/free-port.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 
 let folder: string;

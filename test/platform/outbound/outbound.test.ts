@@ -8,6 +8,7 @@ import { Outbound } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { certificate } from '../../support/certificate.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
+import { freePort } from '../../support/free-port.ts';
 import { client, rawTarget, target } from '../../support/outbound-client.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
@@ -522,8 +523,7 @@ describe('the environment', () => {
 describe('failures', () => {
   it('of the network are alike: a closed port, a reset, a name without address', async () => {
     const reset = await rawTarget((socket) => socket.resetAndDestroy());
-    const closed = await startTarget(ok);
-    await closed.close();
+    const closed = await freePort();
     const dns = await startDnsServer(() => []);
     closers.push(() => dns.close());
     const outbound = new Outbound({
@@ -531,7 +531,7 @@ describe('failures', () => {
       logger: quietLogger,
     });
     const errors = [];
-    for (const url of [`http://127.0.0.1:${reset.port}`, `http://127.0.0.1:${closed.port}`, 'https://nobody.test'])
+    for (const url of [`http://127.0.0.1:${reset.port}`, `http://127.0.0.1:${closed}`, 'https://nobody.test'])
       errors.push(await outbound.request({ url }).catch((error: unknown) => error));
     const { message } = new OutboundError('network');
     for (const error of errors) {

@@ -1,4 +1,3 @@
-import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -6,6 +5,7 @@ import { type Database, openDatabase } from '../../../src/platform/postgres/data
 import { callerError } from '../../../src/platform/postgres/faults.ts';
 import { waitForDatabase } from '../../../src/platform/postgres/wait-for-database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { freePort } from '../../support/free-port.ts';
 import { keptLog } from '../../support/log-lines.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -139,10 +139,8 @@ describe('waitForDatabase', () => {
   });
 
   it('gives up when nobody listens until the time is over', async () => {
-    const server = net.createServer().listen(0, '127.0.0.1');
-    await new Promise((resolve) => server.once('listening', resolve));
-    const { port } = server.address() as net.AddressInfo;
-    await new Promise((resolve) => server.close(resolve));
-    await expect(waitForDatabase(`postgresql://a@127.0.0.1:${port}/b`, quietLogger, 0)).rejects.toThrow('ECONNREFUSED');
+    await expect(waitForDatabase(`postgresql://a@127.0.0.1:${await freePort()}/b`, quietLogger, 0)).rejects.toThrow(
+      'ECONNREFUSED',
+    );
   });
 });
