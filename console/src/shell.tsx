@@ -5,6 +5,7 @@ import { serviceUrl } from './ground/address';
 import { useAnswer, useStream } from './ground/answers';
 import { ConfirmAddress } from './ground/confirm-address';
 import { useNames } from './ground/filters';
+import { useIsOld } from './ground/passing';
 import { administersPlatform } from './ground/permissions';
 import { Loading, Problem } from './ground/problem';
 import { useSignOut } from './ground/sign-out';
@@ -136,12 +137,13 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
   );
 }
 
-/** Says when what others do no longer arrives by itself. */
+/** Says when what is shown may be old. */
 function StreamLine() {
-  const state = useStreamState();
+  const isAway = useStreamState() === 'away';
+  const isOld = useIsOld();
   return (
-    <p role="status" className="stream" hidden={state !== 'away'}>
-      {state === 'away' ? t.streamAway : ''}
+    <p role="status" className="stream" hidden={!isAway && !isOld}>
+      {isAway ? t.streamAway : isOld ? t.maybeOld : ''}
     </p>
   );
 }

@@ -58,6 +58,12 @@ export class ConsoleInBrowser {
     });
   }
 
+  /** For a test that has requests refused: a browser complains of each. */
+  forgetAnswers(): void {
+    const others = this.faults.filter((fault) => !fault.startsWith('Failed to load resource'));
+    this.faults.splice(0, this.faults.length, ...others);
+  }
+
   /** Call it in a test, or in a `beforeAll` of its own. */
   get cast(): ConsoleCast {
     if (!this.#cast) throw new Error('The cast is there when the tests begin.');

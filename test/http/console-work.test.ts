@@ -1,3 +1,4 @@
+import type { Page, Route } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { describeInBrowser } from '../support/browser.ts';
@@ -162,6 +163,85 @@ describeInBrowser('people at work in the console', () => {
     expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
   });
 
+  it('keeps what it shows while the service is away or busy, and reads again by itself', async () => {
+    const kim = await registerProven(app, { name: 'kim' });
+    const page = await pageOf(kim);
+    await page.clock.install();
+    await open(page, `${homeOf(kim)}/people`);
+    await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
+    const service = await takeAway(page, 'query Shell', (time) => (time % 2 ? badGateway : busy));
+    expect((await kim.call('PUT', `/v1/orgs/${kim.orgId}`, { name: 'A house meanwhile' })).status).toBe(200);
+    const line = page.getByText('It may be old.');
+    await line.waitFor();
+    await timePasses(page, () => service.refusals > 3, 'the page to read again');
+    expect(await line.count()).toBe(1);
+    service.isBack = true;
+    const name = page.locator('.where', { hasText: 'A house meanwhile' });
+    await timePasses(page, () => name.isVisible(), 'the new name');
+    await line.waitFor({ state: 'detached' });
+    expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
+    shown.forgetAnswers();
+  });
+
+  it('says once that the service is busy, and opens by itself when it is not', async () => {
+    const lou = await registerProven(app, { name: 'lou' });
+    const page = await pageOf(lou);
+    await page.clock.install();
+    const service = await takeAway(page, 'query Shell', (time) => ({ ...busy, headers: { 'x-trace-id': `t${time}` } }));
+    await page.goto(homeOf(lou));
+    const first = page.getByRole('alert').getByRole('button', { name: 'Copy trace id t1' });
+    await first.waitFor();
+    await timePasses(page, () => service.refusals > 3, 'other tries');
+    // what is said anew is read aloud anew
+    expect(await first.count()).toBe(1);
+    service.isBack = true;
+    const heading = page.getByRole('heading', { level: 1 });
+    await timePasses(page, () => heading.isVisible(), 'the page');
+    expect(await first.count()).toBe(0);
+    shown.forgetAnswers();
+  });
+
+  it('keeps what it shows when reading again takes too long, and does not try by itself', async () => {
+    const lea = await registerProven(app, { name: 'lea' });
+    const page = await pageOf(lea);
+    await page.clock.install();
+    await open(page, `${homeOf(lea)}/people`);
+    await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
+    const service = await takeAway(page, 'query Shell', () => tooLong);
+    expect((await lea.call('PUT', `/v1/orgs/${lea.orgId}`, { name: 'A slow house' })).status).toBe(200);
+    await page.getByText('It may be old.').waitFor();
+    await ask(page);
+    const { refusals } = service;
+    await page.clock.runFor(30_000);
+    await ask(page);
+    expect(service.refusals).toBe(refusals);
+    expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
+    service.isBack = true;
+    await page.reload();
+    await page.locator('.where', { hasText: 'A slow house' }).waitFor();
+    expect(await page.getByText('It may be old.').count()).toBe(0);
+    shown.forgetAnswers();
+  });
+
+  it('asks no more for what could not be read when its view is left', async () => {
+    const mia = await registerProven(app, { name: 'mia' });
+    const page = await pageOf(mia);
+    await page.clock.install();
+    await open(page, homeOf(mia));
+    const service = await takeAway(page, 'query Environments', () => badGateway);
+    await page.getByRole('link', { name: 'Environments', exact: true }).click();
+    await page.getByRole('alert').getByText('The service cannot be reached.').waitFor();
+    await timePasses(page, () => service.refusals > 1, 'another try');
+    await page.getByRole('link', { name: 'People', exact: true }).click();
+    await page.getByText('It may be old.').waitFor({ state: 'detached' });
+    await ask(page);
+    const { refusals } = service;
+    await page.clock.runFor(30_000);
+    await ask(page);
+    expect(service.refusals).toBe(refusals);
+    shown.forgetAnswers();
+  });
+
   it('says when the stream is away, and misses nothing of that time', async () => {
     const page = await pageOf(bob);
     await open(page, homeOf(ann));
@@ -214,3 +294,51 @@ describeInBrowser('people at work in the console', () => {
     expect(cursors.size).toBeLessThan(10);
   });
 });
+
+const badGateway = { status: 502, contentType: 'text/html', body: '<h1>Bad Gateway</h1>' };
+
+/** As the service refuses what it does not even read. */
+const busy = {
+  status: 429,
+  json: { error: 'RATE_LIMIT_EXCEEDED', message: 'Too many requests.', details: { retry_after: 1 } },
+};
+
+const tooLong = {
+  status: 503,
+  json: {
+    data: null,
+    errors: [
+      {
+        message: 'It took too long.',
+        extensions: { code: 'SERVICE_UNAVAILABLE', details: { retry_after: 1, reason: 'database_timeout' } },
+      },
+    ],
+  },
+};
+
+/**
+ * Has a page's requests with some text answered without the service, until it is back.
+ * @param answer what is answered for the first time, the second …
+ */
+async function takeAway(page: Page, text: string, answer: (time: number) => Parameters<Route['fulfill']>[0]) {
+  const service = { isBack: false, refusals: 0 };
+  await page.route('**/graphql', (route) => {
+    if (service.isBack || !route.request().postData()?.includes(text)) return route.continue();
+    service.refusals += 1;
+    return route.fulfill(answer(service.refusals));
+  });
+  return service;
+}
+
+/** A request behind what the page has sent: all that is counted of requests is counted after it. */
+const ask = (page: Page) => page.evaluate("fetch('/graphql', { method: 'POST', body: '{}' })");
+
+/** Lets seconds pass for a page whose clock is installed, until something is so. */
+const timePasses = (page: Page, isSo: () => boolean | Promise<boolean>, what: string) =>
+  waitUntil(
+    async () => {
+      await page.clock.runFor(1000);
+      return isSo();
+    },
+    { what },
+  );

@@ -7,6 +7,7 @@ import {
   useQuery,
   useSubscription,
 } from 'urql';
+import { isPassing } from './passing';
 
 /** A generated document: its text, with the types of its variables and its data. */
 export interface Text<Data, Variables> {
@@ -21,7 +22,7 @@ export const textOf = <Data, Variables extends AnyVariables>(document: Text<Data
 /**
  * The answer to a query, from the cache if it is there. It stays while the same is asked again. When an event takes
  * away a part of what is under way, the cache answers without data and without an error, and asks again: it stays then,
- * too.
+ * too, and while the service is away.
  */
 export function useAnswer<Data, Variables extends AnyVariables>(
   document: Text<Data, Variables>,
@@ -37,7 +38,7 @@ export function useAnswer<Data, Variables extends AnyVariables>(
   });
   const whole = useRef<{ key: number; data: Data } | undefined>(undefined);
   if (latest && operation) whole.current = { key: operation.key, data: latest };
-  else if (error) whole.current = undefined;
+  else if (error && !isPassing(error)) whole.current = undefined;
   const data = latest ?? (whole.current?.key === operation?.key ? whole.current?.data : undefined);
   const again = useCallback(() => ask({ requestPolicy: 'network-only' }), [ask]);
   return { data, error, isLoading: !data && !error && !isWaiting, again };

@@ -2,6 +2,7 @@ import { createClient as createSocket } from 'graphql-ws';
 import { Client, type CombinedError, fetchExchange, mapExchange, subscriptionExchange } from 'urql';
 import { goToSignIn, serviceUrl } from './address';
 import { cache } from './cache';
+import { readWhenBack } from './passing';
 import { repeatOvertaken } from './repeat-overtaken';
 import { streamState } from './stream-state';
 
@@ -35,14 +36,28 @@ async function tracedFetch(input: RequestInfo | URL, init?: RequestInit): Promis
   const text = await answer.text();
   const { status } = answer;
   const headers = { 'content-type': answer.headers.get('content-type') ?? 'application/json' };
-  return new Response(traceId && text.includes('"errors"') ? withTrace(text, traceId) : text, { status, headers });
+  const hasErrors = !answer.ok || text.includes('"errors"');
+  return new Response(hasErrors ? withTrace(text, traceId) : text, { status, headers });
 }
 
-function withTrace(text: string, traceId: string): string {
+interface RefusedOnArrival {
+  error?: string;
+  message?: string;
+  details?: object;
+}
+
+/** What is refused before GraphQL gets it has the body of an error of REST. */
+const errorsOf = ({ error, message, details }: RefusedOnArrival) =>
+  error === undefined ? undefined : [{ message, extensions: { code: error, details } }];
+
+function withTrace(text: string, traceId: string | null): string {
   try {
-    const body = JSON.parse(text) as { errors?: { extensions?: object }[] };
-    for (const error of body.errors ?? []) error.extensions = { ...error.extensions, traceId };
-    return JSON.stringify(body);
+    const { errors, ...body } = JSON.parse(text) as RefusedOnArrival & { errors?: { extensions?: object }[] };
+    const traced = (errors ?? errorsOf(body))?.map((error) => ({
+      ...error,
+      extensions: { ...error.extensions, ...(traceId && { traceId }) },
+    }));
+    return JSON.stringify({ ...body, ...(traced && { errors: traced }) });
   } catch (error) {
     if (error instanceof SyntaxError) return text; // a proxy's own page
     throw error;
@@ -76,6 +91,7 @@ export const client = new Client({
   exchanges: [
     mapExchange({ onError: (error) => void (isSignedOut(error) && goToSignIn()) }),
     cache(),
+    readWhenBack,
     repeatOvertaken,
     fetchExchange,
     subscriptionExchange({
@@ -96,7 +112,7 @@ export const client = new Client({
 export async function askPastCache<Data, Variables>(
   document: { toString(): string; __apiType?: (variables: Variables) => Data },
   variables: Variables,
-): Promise<{ data?: Data; problem?: string; traceId?: string }> {
+): Promise<{ data?: Data; problem?: string; code?: string; traceId?: string }> {
   const answer = await tracedFetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-csrf': '1' },
@@ -105,13 +121,14 @@ export async function askPastCache<Data, Variables>(
   });
   const body = (await answer.json()) as {
     data?: Data | null;
-    errors?: { message: string; extensions?: { traceId?: string } }[];
+    errors?: { message: string; extensions?: { code?: string; traceId?: string } }[];
   };
   const [error] = body.errors ?? [];
-  const traceId = error?.extensions?.traceId;
+  const { code, traceId } = error?.extensions ?? {};
   return {
     ...(body.data && { data: body.data }),
     ...(error && { problem: error.message }),
+    ...(code && { code }),
     ...(traceId && { traceId }),
   };
 }

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useSyncExternalStore } from 'react';
 import { type AnyVariables, type Client, type CombinedError, createRequest, useClient } from 'urql';
 import { pipe, subscribe } from 'wonka';
 import { type Text, textOf } from './answers';
+import { isPassing } from './passing';
 
 interface Connection<Row> {
   nodes: readonly Row[];
@@ -75,8 +76,9 @@ class Pager<Data, Row> {
       subscribe(({ data, error, stale }) => {
         if (this.#pages[at] !== page) return;
         // not before the subscription is known, which an answer from the cache may precede
-        if (this.isFinal && data && !stale) queueMicrotask(() => page.end());
+        if (this.isFinal && data && !error && !stale) queueMicrotask(() => page.end());
         if (data) page.connection = this.pick(data);
+        else if (error && !isPassing(error)) page.connection = null;
         if (data || error) {
           page.error = error;
           this.#changed();

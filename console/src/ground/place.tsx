@@ -9,6 +9,7 @@ import { askPastCache } from './client';
 import { ConfirmAddress } from './confirm-address';
 import { useNames } from './filters';
 import { keptUploads } from './kept-uploads';
+import { AGAIN_MS, passingCodes } from './passing';
 import { atLeast, effectiveRole, isAllowed, isAllowedInOrganization, type Permission, type Roles } from './permissions';
 import { Loading, Problem } from './problem';
 import { reached } from './reached';
@@ -35,11 +36,16 @@ export function usePlace(): Place {
   return place;
 }
 
-/** Looks the caller up among the members of a workspace, whose list has no filter. */
+/**
+ * Looks the caller up among the members of a workspace, whose list has no filter.
+ * @throws Error when the service could not answer now
+ */
 async function roleAmongMembers(orgId: string, workspaceId: string, userId: string): Promise<Role | null> {
   for (let after: string | null = null; ; ) {
-    const { data, problem }: Awaited<ReturnType<typeof askForMembers>> = await askForMembers(orgId, workspaceId, after);
-    if (!data) throw new Error(problem);
+    const answer: Awaited<ReturnType<typeof askForMembers>> = await askForMembers(orgId, workspaceId, after);
+    const { data, problem, code } = answer;
+    if (!data && code && passingCodes.has(code)) throw new Error(problem);
+    if (!data) return null;
     const { nodes, pageInfo } = data.workspaceMembers;
     const mine = nodes.find((member) => member.userId === userId);
     if (mine) return mine.role;
@@ -53,7 +59,7 @@ const askForMembers = (orgId: string, workspaceId: string, after: string | null)
 
 export function PlaceProvider({ children }: { children: ReactNode }) {
   const { org: orgId = '', ws: workspaceId = '' } = useNames();
-  const { data: shell } = useAnswer(ShellDocument, {}, { isFresh: false });
+  const { data: shell, error: shellError } = useAnswer(ShellDocument, {}, { isFresh: false });
   if (shell) reached.begin(shell.eventCursor, [orgId, workspaceId]);
   const options = { isFresh: false, isWaiting: !shell };
   const { data: latest, error } = useAnswer(PlaceDocument, { orgId, workspaceId }, options);
@@ -68,16 +74,27 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   useEffect(() => {
     if (!organizationRole || !userId || atLeast(organizationRole, 'admin')) return;
     let isOver = false;
-    const found = (role: Role | null) => isOver || setMember({ key, role });
-    roleAmongMembers(orgId, workspaceId, userId).then(found, () => found(null));
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const look = async () => {
+      try {
+        const role = await roleAmongMembers(orgId, workspaceId, userId);
+        if (!isOver) setMember({ key, role });
+      } catch {
+        // whoever is not known to be a member would have too few rights
+        if (!isOver) timer = setTimeout(() => void look(), AGAIN_MS);
+      }
+    };
+    void look();
     return () => {
       isOver = true;
+      clearTimeout(timer);
     };
   }, [key, organizationRole, userId, orgId, workspaceId]);
   useEffect(() => {
     if (userId) keptUploads.forgetOthers(userId);
   }, [userId]);
-  if (error && !data) return <NoPlace error={error} />;
+  const problem = error ?? shellError;
+  if (problem && !data) return <NoPlace error={problem} />;
   if (!data) return <Loading />;
   const { me, organization, workspace } = data;
   const isKnown = atLeast(organization.role, 'admin') || member?.key === key;

@@ -19,6 +19,8 @@ export interface Fault {
   traceId: string | null;
   /** Which of several refusals with the same code it is. */
   reason?: string | undefined;
+  /** When it is worth another try, in seconds from then. */
+  retryAfter?: number | undefined;
 }
 
 /** The name of the argument, or of the field of the input, that something is about. */
@@ -30,7 +32,7 @@ export function faultOf(error: CombinedError): Fault {
   if (!first) return { code: 'NETWORK', message: t.problem.network, fields: {}, issues: [], traceId: null };
   const { code, details, traceId } = first.extensions as {
     code?: string;
-    details?: { issues?: Issue[]; reason?: string };
+    details?: { issues?: Issue[]; reason?: string; retry_after?: number };
     traceId?: string;
   };
   const issues = details?.issues ?? [];
@@ -42,6 +44,7 @@ export function faultOf(error: CombinedError): Fault {
     issues,
     traceId: traceId ?? null,
     reason: details?.reason,
+    retryAfter: details?.retry_after,
   };
 }
 
@@ -51,10 +54,10 @@ const factorHelp: Readonly<Record<string, string>> = {
   no_factor: t.problem.addFactor,
 };
 
-/** An error of the service, with its trace id to pass on. */
+/** An error of the service, with its trace id to pass on; or what a view says itself, of something else. */
 export function Problem({ error, message }: { error?: CombinedError | undefined; message?: string | undefined }) {
   if (!error && !message) return null;
-  const fault = error ? faultOf(error) : null;
+  const fault = error && !message ? faultOf(error) : null;
   return (
     <div className="problem" role="alert">
       <p>{message ?? fault?.message}</p>

@@ -84,6 +84,7 @@ export const t: Texts = {
   copyOf: (label) => `Kopieren: ${label}`,
   first: (count) => `Die neuesten ${count} werden gezeigt.`,
   streamAway: 'Die Live-Verbindung ist unterbrochen. Änderungen anderer erscheinen, wenn sie wieder besteht.',
+  maybeOld: 'Nicht alles hier konnte eben gelesen werden. Es kann veraltet sein.',
   allShown: (count) => `Alle ${count} werden gezeigt.`,
   typeName: (name) => `Zur Bestätigung „${name}“ eingeben`,
   seconds: (seconds) => `${seconds < 10 ? seconds.toFixed(1).replace('.', ',') : Math.round(seconds)} s`,

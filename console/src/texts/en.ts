@@ -35,6 +35,7 @@ export const t = {
   copyOf: (label: string) => `Copy: ${label}`,
   first: (count: number) => `The newest ${count} are shown.`,
   streamAway: 'The live connection is interrupted. Changes of others appear when it is back.',
+  maybeOld: 'Not everything here could be read just now. It may be old.',
   allShown: (count: number) => `All ${count} shown.`,
   typeName: (name: string) => `Type “${name}” to confirm`,
   seconds: (seconds: number) => `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`,

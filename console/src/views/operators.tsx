@@ -15,8 +15,8 @@ const MOST_COUNTED = 10_000;
 
 /** The state of the service, for administrators of the platform. For everybody else there is no such page. */
 export function Operators(): ReactNode {
-  const { data } = useAnswer(ShellDocument, {}, { isFresh: false });
-  if (!data) return <Loading />;
+  const { data, error } = useAnswer(ShellDocument, {}, { isFresh: false });
+  if (!data) return error ? <Problem error={error} /> : <Loading />;
   return administersPlatform(data.me) ? <State /> : <Empty title={t.notFound} />;
 }
 

@@ -334,10 +334,11 @@ function Deliveries({ webhook: { id, name }, onClose }: { webhook: Webhook; onCl
   const nodes = data?.webhookDeliveries.nodes;
   const isPending = nodes?.some(({ status }) => status === 'pending') ?? false;
   useEffect(() => {
-    if (!isPending) return;
+    // what cannot be read now is read again by itself, or by the reader
+    if (!isPending || error) return;
     const timer = setInterval(again, PENDING_MS);
     return () => clearInterval(timer);
-  }, [isPending, again]);
+  }, [isPending, error, again]);
   const run = async (change: ReturnType<typeof test> | ReturnType<typeof redeliver>) => {
     const { error: refusal } = await change;
     setProblem(refusal ? faultOf(refusal).message : '');
