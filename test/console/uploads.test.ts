@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Page } from 'playwright-core';
 import { afterEach, beforeAll, expect, it } from 'vitest';
-import { ConsoleInBrowser, open } from '../http/console-browser.ts';
+import { BUSY, ConsoleInBrowser, open } from '../http/console-browser.ts';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
 import { describeInBrowser } from '../support/browser.ts';
@@ -342,6 +342,22 @@ describeInBrowser('uploads of the console', () => {
     await isUploaded(page, 'lost.txt');
     expect((await contentOf('lost.txt')).toString()).toBe('arrived');
     expect(await keptIn(page)).toEqual([]);
+  });
+
+  it('sends nothing again of a file that has arrived when the service is too busy to finish it', async () => {
+    const page = await artifactsOf();
+    await page.route('**/graphql', (route) =>
+      isFinish(route.request().postData()) ? route.fulfill(BUSY) : route.continue(),
+    );
+    await choose(page, fileOf('busy.bin', randomBytes(PIECE)));
+    await stateOf(page, 'busy.bin').getByText('has failed').waitFor();
+    await rowOf(page, 'busy.bin').getByText('Too many requests.').waitFor();
+    await page.unrouteAll();
+    const before = line.pieces.length;
+    await page.getByRole('button', { name: 'Go on with busy.bin' }).click();
+    await isUploaded(page, 'busy.bin');
+    expect(line.pieces.length).toBe(before);
+    shown.forgetAnswers();
   });
 
   it('says what the service refuses, and a later try begins anew', async () => {

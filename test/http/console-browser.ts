@@ -18,6 +18,12 @@ export interface ConsoleCast {
 
 const AGENT = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 
+/** As the service refuses what it does not even read. */
+export const BUSY = {
+  status: 429,
+  json: { error: 'RATE_LIMIT_EXCEEDED', message: 'Too many requests.', details: { retry_after: 1 } },
+};
+
 /** What the cookie of a browser holds, in which somebody has signed in. */
 export async function cookieOf(app: TestApp, person: Person): Promise<string> {
   const headers = { ...person.headers, 'x-csrf': '1', origin: app.url, 'user-agent': AGENT };

@@ -41,23 +41,25 @@ async function tracedFetch(input: RequestInfo | URL, init?: RequestInit): Promis
 }
 
 interface RefusedOnArrival {
-  error?: string;
-  message?: string;
-  details?: object;
+  error?: unknown;
+  message?: unknown;
+  details?: unknown;
 }
 
-/** What is refused before GraphQL gets it has the body of an error of REST. */
+/** What is refused before GraphQL gets it has the body of an error of REST. A server or proxy has words of its own. */
 const errorsOf = ({ error, message, details }: RefusedOnArrival) =>
-  error === undefined ? undefined : [{ message, extensions: { code: error, details } }];
+  typeof error === 'string' && /^[A-Z_]+$/.test(error) ? [{ message, extensions: { code: error, details } }] : null;
 
 function withTrace(text: string, traceId: string | null): string {
   try {
-    const { errors, ...body } = JSON.parse(text) as RefusedOnArrival & { errors?: { extensions?: object }[] };
-    const traced = (errors ?? errorsOf(body))?.map((error) => ({
+    const body = JSON.parse(text) as (RefusedOnArrival & { errors?: { extensions?: object }[] }) | null;
+    const errors = body?.errors ?? (body && errorsOf(body));
+    if (!Array.isArray(errors)) return text;
+    const traced = errors.map((error) => ({
       ...error,
       extensions: { ...error.extensions, ...(traceId && { traceId }) },
     }));
-    return JSON.stringify({ ...body, ...(traced && { errors: traced }) });
+    return JSON.stringify({ ...body, errors: traced });
   } catch (error) {
     if (error instanceof SyntaxError) return text; // a proxy's own page
     throw error;

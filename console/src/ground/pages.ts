@@ -76,9 +76,8 @@ class Pager<Data, Row> {
       subscribe(({ data, error, stale }) => {
         if (this.#pages[at] !== page) return;
         // not before the subscription is known, which an answer from the cache may precede
-        if (this.isFinal && data && !error && !stale) queueMicrotask(() => page.end());
+        if (this.isFinal && data && !(error && isPassing(error)) && !stale) queueMicrotask(() => page.end());
         if (data) page.connection = this.pick(data);
-        else if (error && !isPassing(error)) page.connection = null;
         if (data || error) {
           page.error = error;
           this.#changed();

@@ -44,7 +44,7 @@ export function faultOf(error: CombinedError): Fault {
     issues,
     traceId: traceId ?? null,
     reason: details?.reason,
-    retryAfter: details?.retry_after,
+    retryAfter: Number(details?.retry_after) || undefined,
   };
 }
 

@@ -4,7 +4,7 @@ import { isPassing } from './passing';
 
 /**
  * Sends a query again that was under way when an event came: its answer may be older than the event, and the client
- * itself drops what is asked while the same query is under way. An answer that did not come cannot be older.
+ * itself drops what is asked while the same query is under way. What did not come cannot be older.
  */
 export const repeatOvertaken: Exchange =
   ({ client, forward }) =>
@@ -16,12 +16,12 @@ export const repeatOvertaken: Exchange =
     });
     return pipe(
       forward(sent(operations)),
-      tap(({ operation, error }) => {
+      tap(({ operation, data, error }) => {
         const { kind, key, context } = operation;
         if (kind === 'subscription') for (const query of underWay.values()) query.isOvertaken = true;
         const query = underWay.get(key);
         underWay.delete(key);
-        if (!query?.isOvertaken || (error && isPassing(error))) return;
+        if (!query?.isOvertaken || (!data && error && isPassing(error))) return;
         const again = makeOperation('query', operation, { ...context, requestPolicy: 'network-only' });
         // when the client has taken this answer
         setTimeout(() => client.reexecuteOperation(again));

@@ -4,6 +4,7 @@ import { t } from '../texts';
 import { textOf } from './answers';
 import { askPastCache, client } from './client';
 import { fingerprintOf, isGood, keptUploads, type UploadAddress } from './kept-uploads';
+import { isPassing, passingCodes } from './passing';
 import { faultOf } from './problem';
 import { sendRest, UploadRefused } from './tus';
 
@@ -290,10 +291,11 @@ async function newAddress(
   const checked = sha256 && { sha256, resume: isAlone && !isLeft };
   const input = { fileName, sizeBytes, ...(type && { contentType: type }), ...checked };
   const asked = askPastCache(CreateUploadDocument, { ...place, input });
-  const { data, problem } = await asked.catch((error: unknown) => {
+  const { data, problem, code } = await asked.catch((error: unknown) => {
     throw error instanceof TypeError ? new Failed(t.problem.network, false) : error;
   });
-  if (!data) throw new Failed(problem ?? t.problem.network, problem !== undefined);
+  const isRefused = code !== undefined && !passingCodes.has(code);
+  if (!data) throw new Failed(problem ?? t.problem.network, isRefused);
   const { receivedBytes, ...address } = data.createUpload;
   return { address, isNew: receivedBytes === 0 };
 }
@@ -305,7 +307,7 @@ async function finish({ file, place }: Job, address: UploadAddress): Promise<voi
   const { fields, message } = faultOf(error);
   // all of it is there, and it can be used once: an earlier request, of which no answer came, has used it
   if (address.isAsked && 'file' in fields) return;
-  throw new Failed(message, !error.networkError);
+  throw new Failed(message, !isPassing(error));
 }
 
 /** The SHA-256 of a file, which the service compares with what has arrived; `null` where it cannot be made. */
