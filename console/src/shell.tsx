@@ -5,9 +5,9 @@ import { serviceUrl } from './ground/address';
 import { useAnswer, useStream } from './ground/answers';
 import { ConfirmAddress } from './ground/confirm-address';
 import { useNames } from './ground/filters';
-import { useIsOld } from './ground/passing';
 import { administersPlatform } from './ground/permissions';
 import { Loading, Problem } from './ground/problem';
+import { useIsOld } from './ground/read-when-back';
 import { useSignOut } from './ground/sign-out';
 import { useStreamState } from './ground/stream-state';
 import { applyTheme, nextTheme, useTheme } from './ground/theme';
@@ -141,9 +141,10 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
 function StreamLine() {
   const isAway = useStreamState() === 'away';
   const isOld = useIsOld();
+  const said = isAway ? t.streamAway : isOld && t.maybeOld;
   return (
-    <p role="status" className="stream" hidden={!isAway && !isOld}>
-      {isAway ? t.streamAway : isOld ? t.maybeOld : ''}
+    <p role="status" className="stream" hidden={!said}>
+      {said}
     </p>
   );
 }

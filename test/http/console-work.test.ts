@@ -1,4 +1,4 @@
-import type { Page, Route } from 'playwright-core';
+import type { Locator, Page, Route } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { describeInBrowser } from '../support/browser.ts';
@@ -11,6 +11,13 @@ describeInBrowser('people at work in the console', () => {
   const shown = new ConsoleInBrowser();
   const pageOf = (...given: Parameters<ConsoleInBrowser['pageOf']>) => shown.pageOf(...given);
   const homeOf = (place: Pick<Person, 'orgId' | 'workspaceId'>) => shown.homeOf(place);
+  /** Somebody new, with a page whose clock the test moves on. */
+  async function newcomer(name: string): Promise<[Person, Page]> {
+    const person = await registerProven(app, { name });
+    const page = await pageOf(person);
+    await page.clock.install();
+    return [person, page];
+  }
   let app: TestApp;
   let ann: Person;
   let bob: Person;
@@ -147,7 +154,7 @@ describeInBrowser('people at work in the console', () => {
       });
     });
     await open(page, `${homeOf(eve)}/people`);
-    await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
+    const drawnBefore = await mark(page);
     let answer: (() => Promise<void>) | undefined;
     await page.route('**/graphql', async (route) => {
       if (answer || !route.request().postData()?.includes('query Shell')) return route.continue();
@@ -160,15 +167,13 @@ describeInBrowser('people at work in the console', () => {
     await waitUntil(() => frames.includes('workspace.updated'), { what: 'the second event' });
     await late();
     await page.locator('.where', { hasText: 'Another house / Another room' }).waitFor();
-    expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
+    expect(await drawnBefore.count()).toBe(1);
   });
 
   it('keeps what it shows while the service is away or busy, and reads again by itself', async () => {
-    const kim = await registerProven(app, { name: 'kim' });
-    const page = await pageOf(kim);
-    await page.clock.install();
+    const [kim, page] = await newcomer('kim');
     await open(page, `${homeOf(kim)}/people`);
-    await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
+    const drawnBefore = await mark(page);
     const service = await takeAway(page, 'query Shell', (time) => [badGateway, BUSY, closing][time % 3]!);
     expect((await kim.call('PUT', `/v1/orgs/${kim.orgId}`, { name: 'A house meanwhile' })).status).toBe(200);
     const line = page.getByText('It may be old.');
@@ -179,14 +184,12 @@ describeInBrowser('people at work in the console', () => {
     const name = page.locator('.where', { hasText: 'A house meanwhile' });
     await timePasses(page, () => name.isVisible(), 'the new name');
     await line.waitFor({ state: 'detached' });
-    expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
+    expect(await drawnBefore.count()).toBe(1);
     shown.forgetAnswers();
   });
 
   it('says once that the service is busy, and opens by itself when it is not', async () => {
-    const lou = await registerProven(app, { name: 'lou' });
-    const page = await pageOf(lou);
-    await page.clock.install();
+    const [lou, page] = await newcomer('lou');
     const service = await takeAway(page, 'query Shell', (time) => ({ ...BUSY, headers: { 'x-trace-id': `t${time}` } }));
     await page.goto(homeOf(lou));
     const first = page.getByRole('alert').getByRole('button', { name: 'Copy trace id t1' });
@@ -202,11 +205,9 @@ describeInBrowser('people at work in the console', () => {
   });
 
   it('keeps what it shows when reading again takes too long, and does not try by itself', async () => {
-    const lea = await registerProven(app, { name: 'lea' });
-    const page = await pageOf(lea);
-    await page.clock.install();
+    const [lea, page] = await newcomer('lea');
     await open(page, `${homeOf(lea)}/people`);
-    await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
+    const drawnBefore = await mark(page);
     const service = await takeAway(page, 'query Shell', () => tooLong);
     expect((await lea.call('PUT', `/v1/orgs/${lea.orgId}`, { name: 'A slow house' })).status).toBe(200);
     await page.getByText('It may be old.').waitFor();
@@ -218,7 +219,7 @@ describeInBrowser('people at work in the console', () => {
     }
     // a late event may have it asked for once more
     expect(service.refusals - refusals).toBeLessThan(2);
-    expect(await page.locator('main[data-drawn="before"]').count()).toBe(1);
+    expect(await drawnBefore.count()).toBe(1);
     service.isBack = true;
     await page.reload();
     await page.locator('.where', { hasText: 'A slow house' }).waitFor();
@@ -227,9 +228,7 @@ describeInBrowser('people at work in the console', () => {
   });
 
   it('asks no more for what could not be read when its view is left', async () => {
-    const mia = await registerProven(app, { name: 'mia' });
-    const page = await pageOf(mia);
-    await page.clock.install();
+    const [mia, page] = await newcomer('mia');
     await open(page, homeOf(mia));
     const service = await takeAway(page, 'query Environments', () => badGateway);
     await page.getByRole('link', { name: 'Environments', exact: true }).click();
@@ -331,6 +330,12 @@ async function takeAway(page: Page, text: string, answer: (time: number) => Para
     return route.fulfill(answer(service.refusals));
   });
   return service;
+}
+
+/** Marks what is drawn. @returns it, for as long as nothing takes its place */
+async function mark(page: Page): Promise<Locator> {
+  await page.evaluate("document.querySelector('main').dataset.drawn = 'before'");
+  return page.locator('main[data-drawn="before"]');
 }
 
 /** A request behind what the page has sent: all that is counted of requests is counted after it. */

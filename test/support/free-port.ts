@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Below those that systems give to connections and to whoever takes any port (Linux from 32768, others from 49152):
- * what nobody listens on stays free until it is used, however many connections processes open meanwhile.
+ * Below the range from which systems give ports to connections, and to programs that ask for any (Linux from 32768,
+ * others from 49152): a port that is free now is still free when it is used.
  */
 const FIRST = 20_000;
 const COUNT = 12_000;

@@ -2,7 +2,7 @@ import { createClient as createSocket } from 'graphql-ws';
 import { Client, type CombinedError, fetchExchange, mapExchange, subscriptionExchange } from 'urql';
 import { goToSignIn, serviceUrl } from './address';
 import { cache } from './cache';
-import { readWhenBack } from './passing';
+import { readWhenBack } from './read-when-back';
 import { repeatOvertaken } from './repeat-overtaken';
 import { streamState } from './stream-state';
 

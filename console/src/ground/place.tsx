@@ -9,7 +9,7 @@ import { askPastCache } from './client';
 import { ConfirmAddress } from './confirm-address';
 import { useNames } from './filters';
 import { keptUploads } from './kept-uploads';
-import { AGAIN_MS, passingCodes } from './passing';
+import { AGAIN_MS, isRefusal } from './passing';
 import { atLeast, effectiveRole, isAllowed, isAllowedInOrganization, type Permission, type Roles } from './permissions';
 import { Loading, Problem } from './problem';
 import { reached } from './reached';
@@ -38,14 +38,14 @@ export function usePlace(): Place {
 
 /**
  * Looks the caller up among the members of a workspace, whose list has no filter.
- * @throws Error when nothing was answered
+ * @throws Error when the service neither answers nor refuses
  */
 async function roleAmongMembers(orgId: string, workspaceId: string, userId: string): Promise<Role | null> {
   for (let after: string | null = null; ; ) {
     const answer: Awaited<ReturnType<typeof askForMembers>> = await askForMembers(orgId, workspaceId, after);
     const { data, problem, code } = answer;
-    if (!data && (!code || passingCodes.has(code))) throw new Error(problem);
-    if (!data) return null;
+    if (!data && isRefusal(code)) return null;
+    if (!data) throw new Error(problem);
     const { nodes, pageInfo } = data.workspaceMembers;
     const mine = nodes.find((member) => member.userId === userId);
     if (mine) return mine.role;

@@ -1,19 +1,15 @@
 import { useSyncExternalStore } from 'react';
+import { Listeners } from './listeners';
 import type { Place } from './place';
 
 let place: Place | null = null;
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 
 /** The workspace whose views are shown, for what is around them; none, while it is not known what may be done there. */
 export function showPlace(shown: Place | null): void {
   if (shown === place) return;
   place = shown;
-  for (const listener of listeners) listener();
+  listeners.tell();
 }
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-};
-
-export const useShownPlace = (): Place | null => useSyncExternalStore(subscribe, () => place);
+export const useShownPlace = (): Place | null => useSyncExternalStore(listeners.subscribe, () => place);

@@ -1,10 +1,11 @@
 import { useSyncExternalStore } from 'react';
+import { Listeners } from './listeners';
 
 export type StreamState = 'starting' | 'live' | 'away';
 
 let state: StreamState = 'starting';
 let turn = 0;
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 
 /** Whether what others do arrives at once. */
 export const streamState = {
@@ -12,21 +13,16 @@ export const streamState = {
     if (next === state) return;
     if (next === 'live' && state === 'away') turn += 1;
     state = next;
-    for (const listener of listeners) listener();
+    listeners.tell();
   },
   /** Streams begin again, where they were. */
   begin() {
     turn += 1;
-    for (const listener of listeners) listener();
+    listeners.tell();
   },
 };
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-};
-
-export const useStreamState = (): StreamState => useSyncExternalStore(subscribe, () => state);
+export const useStreamState = (): StreamState => useSyncExternalStore(listeners.subscribe, () => state);
 
 /** How often streams had to begin again. */
-export const useStreamTurn = (): number => useSyncExternalStore(subscribe, () => turn);
+export const useStreamTurn = (): number => useSyncExternalStore(listeners.subscribe, () => turn);

@@ -1,9 +1,10 @@
 import { useSyncExternalStore } from 'react';
+import { Listeners } from './listeners';
 
 const KEY = 'console-theme';
 export const themes = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof themes)[number];
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 
 /** What the reader has chosen on this device; the choice of the system, until then. */
 const theme = (): Theme => themes.find((name) => name === localStorage.getItem(KEY)) ?? 'system';
@@ -12,14 +13,9 @@ export function applyTheme(chosen: Theme = theme()): void {
   if (chosen === 'system') localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, chosen);
   document.documentElement.dataset.theme = chosen;
-  for (const listener of listeners) listener();
+  listeners.tell();
 }
 
 export const nextTheme = (): Theme => themes[(themes.indexOf(theme()) + 1) % themes.length]!;
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-};
-
-export const useTheme = (): Theme => useSyncExternalStore(subscribe, theme);
+export const useTheme = (): Theme => useSyncExternalStore(listeners.subscribe, theme);

@@ -4,7 +4,8 @@ import { t } from '../texts';
 import { textOf } from './answers';
 import { askPastCache, client } from './client';
 import { fingerprintOf, isGood, keptUploads, type UploadAddress } from './kept-uploads';
-import { isPassing, passingCodes } from './passing';
+import { Listeners } from './listeners';
+import { isPassing, isRefusal } from './passing';
 import { faultOf } from './problem';
 import { sendRest, UploadRefused } from './tus';
 
@@ -66,24 +67,19 @@ let list: readonly Upload[] = [];
 const jobs = new Map<number, Job>();
 /** What files are known by whose upload was refused for good or cleared here: they begin anew, and do not go on. */
 const left = new Set<string>();
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 let last = 0;
 
 function show(next: readonly Upload[]): void {
   list = next;
-  for (const listener of listeners) listener();
+  listeners.tell();
 }
 
 const change = (id: number, changes: Partial<Upload>): void =>
   show(list.map((upload) => (upload.id === id ? { ...upload, ...changes } : upload)));
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-};
-
 /** The files that were chosen since the page was loaded. They go on while other views are shown. */
-export const useUploads = (): readonly Upload[] => useSyncExternalStore(subscribe, () => list);
+export const useUploads = (): readonly Upload[] => useSyncExternalStore(listeners.subscribe, () => list);
 
 export const uploads = {
   add(place: UploadPlace, userId: string, files: Iterable<File>): void {
@@ -294,8 +290,7 @@ async function newAddress(
   const { data, problem, code } = await asked.catch((error: unknown) => {
     throw error instanceof TypeError ? new Failed(t.problem.network, false) : error;
   });
-  const isRefused = code !== undefined && !passingCodes.has(code);
-  if (!data) throw new Failed(problem ?? t.problem.network, isRefused);
+  if (!data) throw new Failed(problem ?? t.problem.network, isRefusal(code));
   const { receivedBytes, ...address } = data.createUpload;
   return { address, isNew: receivedBytes === 0 };
 }

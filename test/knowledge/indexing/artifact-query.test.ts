@@ -32,7 +32,7 @@ const read = async (owner: Person, id: string) =>
 
 async function found(owner: Person, body: object): Promise<Found> {
   const answer = await owner.call<Found>('POST', `${artifactsOf(owner)}/query`, body);
-  // with its body, if it is none
+  // a refusal is shown with its body
   expect(answer).toMatchObject({ status: 200 });
   return answer.body;
 }
