@@ -41,14 +41,19 @@ export class Notices<Due extends { id: string }> {
     // row itself, but not at what a subquery found: it gives the row, though it is not due. The next statement sees it
     // as it is.
     const stillDue = `select * from (${due}) due where due.id = any($1)`;
-    return inBatches(BATCH, () =>
-      changes.run(systemCaller(name), async (tx) => {
+    let count = 0;
+    await inBatches(BATCH, async () => {
+      const batch = await changes.run(systemCaller(name), async (tx) => {
         const locked = await tx.query<Due>({ text, values: [] });
-        if (locked.length === 0) return 0;
+        if (locked.length === 0) return { locked, rows: [] };
         const rows = await tx.query<Due>({ text: stillDue, values: [locked.map(({ id }) => id)] });
         for (const row of rows) await tell(tx, row);
-        return rows.length;
-      }),
-    );
+        return { locked, rows };
+      });
+      count += batch.rows.length;
+      // however few of a full batch are still due, others may wait behind it
+      return batch.locked.length;
+    });
+    return count;
   }
 }

@@ -3,6 +3,7 @@ import { Notices } from '../../src/data/notices.ts';
 import { statement } from '../../src/data/writes.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { changesOver } from '../support/changes.ts';
+import { fill } from '../support/fill.ts';
 import { lockWaits } from '../support/lock-waits.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -17,6 +18,12 @@ afterAll(() => app.close());
 
 const GATE = 41_093;
 
+/** Users of that name. It waits at the gate when it has begun to look; what is due is found by a subquery. */
+const dueAtGate = (which: string, name: string) => `select u.id from users u
+  cross join lateral (select min(1) as step where u.full_name = '${name}') s
+  cross join lateral (select pg_advisory_xact_lock_shared(${GATE})::text as passed) gate
+  where ${which} and s.step is not null and gate.passed = '' order by u.id`;
+
 test('a row that another node told of while this one looked is not told of again', async () => {
   const { pool } = app.database;
   const told: string[] = [];
@@ -24,10 +31,7 @@ test('a row that another node told of while this one looked is not told of again
     changes: changesOver(app),
     name: 'a test',
     everySeconds: 60,
-    // it waits at the gate when it has begun to look; what is due is found by a subquery
-    due: `select u.id from users u cross join lateral (select min(1) as step where u.full_name = 'due') s
-      cross join lateral (select pg_advisory_xact_lock_shared(${GATE})::text as passed) gate
-      where u.id = '${ann.userId}' and s.step is not null and gate.passed = '' order by u.id`,
+    due: dueAtGate(`u.id = '${ann.userId}'`, 'due'),
     of: 'u',
     async tell(tx, { id }) {
       await tx.query(statement`update users set full_name = 'told' where id = ${id}`);
@@ -47,4 +51,34 @@ test('a row that another node told of while this one looked is not told of again
   await be('due');
   expect([await notices.send(), told]).toEqual([1, [ann.userId]]);
   expect(await notices.send()).toBe(0);
+});
+
+test('one look tells of all that is due, however much of it another node tells of meanwhile', async () => {
+  const { pool } = app.database;
+  await fill(
+    app,
+    `insert into users (id, email, email_key, username, username_key, full_name)
+      select id, id, id, id, id, 'many are due' from (select 'user_' || to_char(n, 'FM000') as id
+        from generate_series(1, 250) n) u`,
+  );
+  const told: string[] = [];
+  const notices = new Notices<{ id: string }>({
+    changes: changesOver(app),
+    name: 'a test',
+    everySeconds: 60,
+    due: dueAtGate("u.id < 'user_999'", 'many are due'),
+    of: 'u',
+    async tell(tx, { id }) {
+      await tx.query(statement`update users set full_name = 'told' where id = ${id}`);
+      told.push(id);
+    },
+  });
+  const gate = await pool.connect();
+  await gate.query('select pg_advisory_lock($1)', [GATE]);
+  const sent = notices.send();
+  await waitUntil(() => lockWaits(pool), { what: 'the look to reach the gate' });
+  await pool.query("update users set full_name = 'told elsewhere' where id between 'user_001' and 'user_060'");
+  gate.release(true);
+  expect(await sent).toBe(190);
+  expect(told).toEqual(Array.from({ length: 190 }, (_, index) => `user_${String(index + 61).padStart(3, '0')}`));
 });
