@@ -107,9 +107,13 @@ async function startProvider(command: string, app: TestApp, port: number): Promi
 }
 
 const MARK = '=== next';
-/** Runs a command that would never end until its stream has sent an event, and prints nothing. */
+/**
+ * Runs a command that would never end until its stream has sent an event, and prints nothing. Somebody changes the
+ * workspace meanwhile: a stream that begins late must not wait for what happened before.
+ */
 const FOLLOW = `follow() { "$@" > followed.txt & local stream=$!
-  until grep -q '^event: ' followed.txt; do sleep 0.1; done; kill $stream; }`;
+  until grep -q '^event: ' followed.txt; do
+    api PUT /workspaces/$WS "{\\"description\\":\\"Change $RANDOM\\"}" > /dev/null; sleep 0.1; done; kill $stream; }`;
 const isEndless = ({ text }: Command) => text.startsWith('curl -sN ') && !text.includes(' > ');
 
 /** Runs the commands of pages in one shell, one page after the other. @returns what each command printed */
