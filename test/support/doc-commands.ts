@@ -137,12 +137,20 @@ export async function printedBy(
   const shell = promisify(execFile)('bash', ['-c', script], options);
   // a command that reads what nobody sends ends, and does not wait
   shell.child.stdin!.end();
-  const { stdout } = await shell;
-  return stdout
+  const { stdout } = await shell.catch((error: Error & { stdout: string }) => {
+    const last = outputsIn(error.stdout);
+    throw new Error(`The shell ended in ${commands[last.length - 1]?.text ?? 'its beginning'}\n${last.join('\n')}`, {
+      cause: error,
+    });
+  });
+  return outputsIn(stdout);
+}
+
+const outputsIn = (stdout: string) =>
+  stdout
     .split(`${MARK}\n`)
     .slice(1)
     .map((text) => text.trim());
-}
 
 /** What a command printed; as its page has it, if the page leaves out parts, and only these differ. */
 function abridged(output: string, printed: string | null): string {
