@@ -138,10 +138,9 @@ export async function printedBy(
   // a command that reads what nobody sends ends, and does not wait
   shell.child.stdin!.end();
   const { stdout } = await shell.catch((error: Error & { stdout: string }) => {
-    const last = outputsIn(error.stdout);
-    throw new Error(`The shell ended in ${commands[last.length - 1]?.text ?? 'its beginning'}\n${last.join('\n')}`, {
-      cause: error,
-    });
+    const printed = outputsIn(error.stdout);
+    const last = commands[printed.length - 1]?.text ?? 'its beginning';
+    throw new Error(`The shell ended in ${last}\n${printed.join('\n')}`, { cause: error });
   });
   return outputsIn(stdout);
 }
