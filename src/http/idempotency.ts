@@ -36,7 +36,10 @@ const KEEP = `with kept as (update idempotency_keys set status_code = $2, respon
     others as (select id, row_number() over newer as n, sum(size_bytes) over newer as bytes from idempotency_keys
       where user_id = $5 and id <> $1 and (status_code is not null or committed_at is not null)
       window newer as (order by created_at desc, id desc))
-  delete from idempotency_keys where id in (select id from others where n >= ${MAX_ROWS} or bytes + $4 > ${MAX_BYTES})`;
+  delete from idempotency_keys where id in (
+    -- those that another request removes already are left to it
+    select k.id from idempotency_keys k join others o on o.id = k.id
+    where o.n >= ${MAX_ROWS} or o.bytes + $4 > ${MAX_BYTES} for update of k skip locked)`;
 
 interface Claim {
   isClaimed: boolean;

@@ -125,6 +125,22 @@ describe('Idempotency-Key', () => {
       expect(keys.slice(1).map(({ id }) => id)).toEqual(keys.slice(1).map((_, n) => `${user.userId}-${n + 1}`));
       expect((await create(`quota-${what}`, what, user)).headers['idempotent-replayed']).toBe('true');
     });
+
+    it('waits for no other request that lets the oldest give way', async () => {
+      const user = await createUser(app, owner, { username: 'quota-busy', role: 'admin' });
+      await fill(user.userId, 1_002, 10);
+      const client = await app.database.pool.connect();
+      try {
+        await client.query('begin');
+        await client.query('delete from idempotency_keys where id = $1', [`${user.userId}-1001`]);
+        expect((await create('quota-busy', 'busy', user)).statusCode).toBe(201);
+        expect((await create('quota-busy', 'busy', user)).headers['idempotent-replayed']).toBe('true');
+      } finally {
+        await client.query('commit');
+        client.release();
+      }
+      expect(await keysOf(user.userId)).toHaveLength(1_000);
+    });
   });
 
   it('refuses a key that is no visible ASCII with 400', async () => {

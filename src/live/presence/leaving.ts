@@ -3,7 +3,7 @@ import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
-import { lockOf, type PresentPlace } from './present-place.ts';
+import { IN_ORDER, lockOf, type PresentPlace } from './present-place.ts';
 
 interface Ended extends PresentPlace {
   userId: string;
@@ -16,21 +16,17 @@ const DUE = 'expires_at <= now()';
 const TAKE = `select distinct p.org_id as "orgId", p.workspace_id as "workspaceId", p.user_id as "userId"
   from presences p where p.${DUE} limit ${BATCH}`;
 
-/** What a removal found. */
-interface Removed {
-  /** Why the last of the removed connections ended; `null` if there was none. */
-  reason: string | null;
-  username: string;
-  /** Whether the user is present by other connections. */
-  stays: boolean;
-}
+// what is renewed meanwhile stays
+const REMOVE = `with due as materialized (
+    select p.connection_id from presences p where p.workspace_id = $1 and p.user_id = $2 and p.${DUE} ${IN_ORDER}),
+  gone as (delete from presences p using due d
+    where p.workspace_id = $1 and p.user_id = $2 and p.connection_id = d.connection_id
+    returning p.ends_as, p.expires_at)
+  select ends_as as reason from gone order by expires_at desc limit 1`;
 
-// both parts of it see the rows as they were before
-const REMOVE = `with gone as (delete from presences where workspace_id = $1 and user_id = $2 and ${DUE}
-    returning ends_as, expires_at)
-  select (select ends_as from gone order by expires_at desc limit 1) as reason, u.username,
-    exists (select 1 from presences where workspace_id = $1 and user_id = $2 and expires_at > now()) as stays
-  from users u where u.id = $2`;
+// a statement of its own, as only that sees what the removal left
+const LEFT = `select u.username from users u where u.id = $2
+  and not exists (select 1 from presences where workspace_id = $1 and user_id = $2)`;
 
 /**
  * Removes the connections that have ended, and emits `presence.left` for each user who has no other. It does not matter
@@ -46,10 +42,12 @@ const leaveDue = (changes: Changes): Promise<number> =>
 const leave = (changes: Changes, { orgId, workspaceId, userId }: Ended): Promise<void> =>
   changes.run(systemCaller(NAME), async (tx) => {
     await tx.query(lockOf({ workspaceId }, userId));
-    const [removed] = await tx.query<Removed>({ text: REMOVE, values: [workspaceId, userId] });
-    if (!removed?.reason || removed.stays) return;
-    const { username, reason } = removed;
-    emitChange(tx, 'left', 'presence', { id: userId, orgId, workspaceId }, { user_id: userId, username, reason });
+    const values = [workspaceId, userId];
+    const [removed] = await tx.query<{ reason: string }>({ text: REMOVE, values });
+    if (!removed) return;
+    const [left] = await tx.query<{ username: string }>({ text: LEFT, values });
+    if (left)
+      emitChange(tx, 'left', 'presence', { id: userId, orgId, workspaceId }, { user_id: userId, ...left, ...removed });
   });
 
 /** The task that does so within a second, on one node at a time. */

@@ -13,7 +13,7 @@ import { StateStream } from '../../kernel/state-stream.ts';
 import type { Task } from '../../kernel/tasks.ts';
 import { leavingTask } from './leaving.ts';
 import type { PresenceSnapshots } from './presence-snapshots.ts';
-import { lockOf, type PresentPlace } from './present-place.ts';
+import { IN_ORDER, lockOf, type PresentPlace } from './present-place.ts';
 import type { PresentUser, Viewed } from './present-user.ts';
 
 /** A connection that is not renewed for this long has ended. */
@@ -45,6 +45,13 @@ const PRESENT = `select p.org_id as "orgId", p.user_id as "userId", u.username, 
   from presences p join users u on u.id = p.user_id
   where p.org_id = $1 and p.workspace_id = $2
   group by p.org_id, p.user_id, u.username order by min(p.joined_at), p.user_id limit 1000`;
+
+const LEAVE = `with leaving as materialized (
+    select p.connection_id from presences p
+    where p.workspace_id = $1 and p.user_id = $2 and p.credential_id = $3 ${IN_ORDER})
+  update presences p set ends_as = 'left',
+    expires_at = least(p.expires_at, now() + ${GRACE_SECONDS} * interval '1 second')
+  from leaving l where p.workspace_id = $1 and p.user_id = $2 and p.connection_id = l.connection_id`;
 
 interface PresenceDeps extends Pick<ServiceDeps, 'sql' | 'access'> {
   changes: Changes;
@@ -143,9 +150,7 @@ export class PresenceService implements Owner {
     const { userId } = caller.principal;
     await this.#deps.changes.run(caller, async (tx) => {
       await tx.query(lockOf(place, userId));
-      tx.write(statement`update presences set ends_as = 'left',
-          expires_at = least(expires_at, now() + ${GRACE_SECONDS} * interval '1 second')
-        where workspace_id = ${place.workspaceId} and user_id = ${userId} and credential_id = ${credentialOf(caller)}`);
+      tx.write({ text: LEAVE, values: [place.workspaceId, userId, credentialOf(caller)] });
       auditOf(tx, 'leave', caller, place);
     });
     return this.#announced(caller, place, 'left');

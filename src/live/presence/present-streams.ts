@@ -1,7 +1,7 @@
 import type { Sql } from '../../data/sql.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { credentialOf, GRACE_SECONDS, type PresenceService } from './presence.service.ts';
-import type { PresentPlace } from './present-place.ts';
+import { IN_ORDER, type PresentPlace, turnOf } from './present-place.ts';
 import type { PresentUser } from './present-user.ts';
 
 /**
@@ -21,19 +21,25 @@ interface PresentStream {
 }
 
 // a stream also renews what its session announced without it
-const RENEW = `with renewed as (
-    update presences p set expires_at = greatest(p.expires_at, now() + ${TTL_SECONDS} * interval '1 second')
-    from (select distinct * from unnest($1::text[], $2::text[], $3::text[]) s(workspace_id, user_id, credential_id)) s
-    where p.workspace_id = s.workspace_id and p.user_id = s.user_id and p.credential_id = s.credential_id
-      and p.ends_as = 'timeout' returning p.connection_id)
-  select connection_id as "connectionId" from renewed`;
+const RENEW = `with living as materialized (
+    select p.workspace_id, p.user_id, p.connection_id from presences p
+    join (select distinct * from unnest($1::text[], $2::text[], $3::text[]) s(workspace_id, user_id, credential_id)) s
+      using (workspace_id, user_id, credential_id)
+    where p.ends_as = 'timeout' ${IN_ORDER})
+  update presences p set expires_at = greatest(p.expires_at, now() + ${TTL_SECONDS} * interval '1 second')
+  from living l
+  where (p.workspace_id, p.user_id, p.connection_id) = (l.workspace_id, l.user_id, l.connection_id)
+  returning p.connection_id as "connectionId"`;
 
 // with the last stream of a session goes what the session announced without it
-const EXIT = `update presences p set ends_as = 'disconnected',
+const EXIT = `with ending as materialized (
+    select p.connection_id from presences p
+    where p.workspace_id = $1 and p.user_id = $2 and p.ends_as = 'timeout' and (p.connection_id = $3
+      or p.connection_id = $4 and not exists (select 1 from presences o where o.workspace_id = $1 and o.user_id = $2
+        and o.credential_id = $4 and o.ends_as = 'timeout' and o.connection_id not in ($3, $4))) ${IN_ORDER})
+  update presences p set ends_as = 'disconnected',
     expires_at = least(p.expires_at, now() + ${GRACE_SECONDS} * interval '1 second')
-  where p.workspace_id = $1 and p.user_id = $2 and p.ends_as = 'timeout' and (p.connection_id = $3
-    or p.connection_id = $4 and not exists (select 1 from presences o where o.workspace_id = $1 and o.user_id = $2
-      and o.credential_id = $4 and o.ends_as = 'timeout' and o.connection_id not in ($3, $4)))`;
+  from ending e where p.workspace_id = $1 and p.user_id = $2 and p.connection_id = e.connection_id`;
 
 interface PresentStreamsDeps {
   sql: Sql;
@@ -85,8 +91,10 @@ export class PresentStreams {
       this.#timer = null;
     }
     const { place, caller } = stream;
+    const { userId } = caller.principal;
+    // of streams that end at once, the last one sees that it is
     const exit = this.#deps.sql
-      .change(EXIT, [place.workspaceId, caller.principal.userId, connectionId, credentialOf(caller)])
+      .changeInTurn(turnOf(place, userId), EXIT, [place.workspaceId, userId, connectionId, credentialOf(caller)])
       .then(
         () => undefined,
         // it ends by itself within the minute

@@ -1,5 +1,7 @@
+import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { signIn } from '../../support/person.ts';
 import { expectOk } from '../../support/requests.ts';
@@ -21,7 +23,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const sync = () => `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/sync`;
-type Role = 'owner' | 'admin' | 'editor' | 'member' | 'viewer';
+const ROLES = ['owner', 'admin', 'editor', 'member', 'viewer'] as const;
+type Role = (typeof ROLES)[number];
 
 interface Shown {
   user_id: string;
@@ -70,9 +73,15 @@ let mark = { xid: '0', seq: '0' };
 const sweep = ({ services }: TestApp) =>
   services.presence.tasks[0]!.run({}, { jobId: 'none', number: 1, signal: new AbortController().signal });
 
-/** Lets the time of connections pass. */
+/** Lets the time of connections pass. It locks them in the order in which the service does. */
 const elapse = (seconds: number) =>
-  app.database.pool.query(`update presences set expires_at = expires_at - $1::int * interval '1 second'`, [seconds]);
+  app.database.pool.query(
+    `with all_of_them as materialized (select connection_id from presences
+       order by workspace_id, user_id, connection_id for no key update)
+     update presences p set expires_at = p.expires_at - $1::int * interval '1 second'
+     from all_of_them a where p.connection_id = a.connection_id`,
+    [seconds],
+  );
 const present = async () =>
   (
     await app.database.pool.query<{ connection_id: string; user_id: string; ends_as: string; ends: number }>(
@@ -379,6 +388,91 @@ describe('an open stream', () => {
   });
 });
 
+describe('what others hold', () => {
+  /** Runs within a transaction of its own, which is committed in the end. */
+  const holding = async (work: (client: pg.PoolClient) => Promise<void>) => {
+    const client = await app.database.pool.connect();
+    try {
+      await client.query('begin');
+      await work(client);
+    } finally {
+      await client.query('commit');
+      client.release();
+    }
+  };
+  const hold = (client: pg.PoolClient, id: string) =>
+    client.query('select from presences where connection_id = $1 for update nowait', [id]);
+  const waiting = (count: number) =>
+    waitFor(async () => expect(await lockWaits(app.database.pool)).toBeGreaterThanOrEqual(count));
+  /** In the order of their keys. */
+  const connections = async () =>
+    (await present())
+      .sort((one, other) =>
+        `${one.user_id} ${one.connection_id}` < `${other.user_id} ${other.connection_id}` ? -1 : 1,
+      )
+      .map((row) => row.connection_id);
+
+  test('a renewal waits for it without holding what comes later', async () => {
+    const time = hurryTimers();
+    for (const role of ROLES) await stream(as(role));
+    const [first, ...rest] = await connections();
+    await elapse(30);
+    const ends = async () => (await present()).map((row) => row.ends);
+    const soonest = Math.min(...(await ends()));
+    await holding(async (client) => {
+      await hold(client, first!);
+      time.pass(15_000);
+      await waiting(1);
+      for (const id of rest) await hold(client, id);
+    });
+    await waitFor(async () => expect(Math.min(...(await ends()))).toBeGreaterThan(soonest + 20));
+  });
+
+  test('of two streams of a session that end at once, one knows that it is the last', async () => {
+    await announce('join', as('viewer'));
+    const one = await stream(as('viewer'));
+    const two = await stream(as('viewer'), other);
+    await holding(async (client) => {
+      for (const { connected } of [one, two]) await hold(client, connected.connection_id);
+      one.close();
+      two.close();
+      await waiting(2);
+    });
+    await waitFor(async () =>
+      expect((await present()).map((row) => row.ends_as)).toEqual(Array.from({ length: 3 }, () => 'disconnected')),
+    );
+  });
+
+  test('who is renewed while another connection is removed does not leave', async () => {
+    await stream(as('viewer'));
+    await stream(as('viewer'), other);
+    const [first] = await connections();
+    const renewing = await app.database.pool.connect();
+    const { rows } = await renewing.query<{ pid: number }>('select pg_backend_pid() as pid');
+    try {
+      await holding(async (client) => {
+        const turn = `presence ${world.ids.workspace_id} ${world.accounts.viewer.userId}`;
+        await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [turn]);
+        await elapse(100);
+        await renewing.query('begin');
+        await renewing.query(`update presences set expires_at = now() + interval '45 s' where connection_id = $1`, [
+          first,
+        ]);
+      });
+      // to the removal, both have ended when it begins
+      await waitFor(async () => {
+        const blocked = 'select from pg_stat_activity where $1 = any(pg_blocking_pids(pid))';
+        expect((await app.database.pool.query(blocked, [rows[0]!.pid])).rowCount).toBeGreaterThan(0);
+      });
+    } finally {
+      await renewing.query('commit');
+      renewing.release();
+    }
+    await waitFor(async () => expect(await connections()).toEqual([first]));
+    expect(await told()).toEqual([joined('viewer')]);
+  });
+});
+
 test('after an outage of the database, those whose streams are open are present again', async () => {
   const { pool } = app.database;
   const time = hurryTimers();
@@ -451,7 +545,6 @@ test('GraphQL: the query, and the subscription with who is there at once and aft
 });
 
 test('200 who join and leave at once, on two nodes: nobody joins or leaves twice, and the list is right', async () => {
-  const all: Role[] = ['owner', 'admin', 'editor', 'member', 'viewer'];
   const nodes = [app, other];
   let state = 7;
   const random = (below: number) => {
@@ -459,7 +552,7 @@ test('200 who join and leave at once, on two nodes: nobody joins or leaves twice
     return state % below;
   };
   const steps = Array.from({ length: 200 }, () => ({
-    role: all[random(5)]!,
+    role: ROLES[random(5)]!,
     node: nodes[random(2)]!,
     what: ['join', 'leave', 'stream', 'end'][random(4)]!,
   }));
