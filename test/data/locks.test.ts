@@ -87,8 +87,8 @@ test('what is locked is locked: another change waits for it', async () => {
 // anew; artifacts whose language changes are locked in the order of their ids, by one node at a time; notifications
 // that a change ends are its last rows, and are locked in the order of their ids; artifacts whose vectors are forgotten
 // are locked in the order of their ids, in a statement of their own; the position of a webhook or an audit stream is
-// moved by who has its
-// row, which is one
+// moved by who has its row, which is one; connections of presence are locked in the order of their keys, by changes
+// that lock no other row
 const OUTSIDE_OF_CHANGES = [
   'platform/keys/root-keys.ts',
   'knowledge/indexing/search-languages.ts',
@@ -96,6 +96,7 @@ const OUTSIDE_OF_CHANGES = [
   'insight/notifications/endings.ts',
   'live/webhooks/webhook-fan-out.ts',
   'live/audit-streams/audit-fan-out.ts',
+  'live/presence/present-place.ts',
 ];
 
 test('no source locks rows by itself, but for those that skip what others have locked', () => {
