@@ -416,7 +416,7 @@ describe('what others hold', () => {
     const time = hurryTimers();
     for (const role of ROLES) await stream(as(role));
     const [first, ...rest] = await connections();
-    await elapse(30);
+    await elapse(20);
     const ends = async () => (await present()).map((row) => row.ends);
     const soonest = Math.min(...(await ends()));
     await holding(async (client) => {
@@ -425,7 +425,7 @@ describe('what others hold', () => {
       await waiting(1);
       for (const id of rest) await hold(client, id);
     });
-    await waitFor(async () => expect(Math.min(...(await ends()))).toBeGreaterThan(soonest + 20));
+    await waitFor(async () => expect(Math.min(...(await ends()))).toBeGreaterThan(soonest + 10));
   });
 
   test('of two streams of a session that end at once, one knows that it is the last', async () => {
