@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { createUser, type Person, register } from '../support/person.ts';
+import { inTransaction } from '../support/rows.ts';
 
 let app: TestApp;
 let owner: Person;
@@ -129,16 +130,11 @@ describe('Idempotency-Key', () => {
     it('waits for no other request that lets the oldest give way', async () => {
       const user = await createUser(app, owner, { username: 'quota-busy', role: 'admin' });
       await fill(user.userId, 1_002, 10);
-      const client = await app.database.pool.connect();
-      try {
-        await client.query('begin');
-        await client.query('delete from idempotency_keys where id = $1', [`${user.userId}-1001`]);
+      await inTransaction(app.database.pool, async (db) => {
+        await db.query('delete from idempotency_keys where id = $1', [`${user.userId}-1001`]);
         expect((await create('quota-busy', 'busy', user)).statusCode).toBe(201);
         expect((await create('quota-busy', 'busy', user)).headers['idempotent-replayed']).toBe('true');
-      } finally {
-        await client.query('commit');
-        client.release();
-      }
+      });
       expect(await keysOf(user.userId)).toHaveLength(1_000);
     });
   });

@@ -24,7 +24,7 @@ const REMOVE = `with due as materialized (
     returning p.ends_as, p.expires_at)
   select ends_as as reason from gone order by expires_at desc limit 1`;
 
-// a statement of its own, as only that sees what the removal left
+// a statement of its own: it sees what the removal left
 const LEFT = `select u.username from users u where u.id = $2
   and not exists (select 1 from presences where workspace_id = $1 and user_id = $2)`;
 
@@ -45,9 +45,10 @@ const leave = (changes: Changes, { orgId, workspaceId, userId }: Ended): Promise
     const values = [workspaceId, userId];
     const [removed] = await tx.query<{ reason: string }>({ text: REMOVE, values });
     if (!removed) return;
-    const [left] = await tx.query<{ username: string }>({ text: LEFT, values });
-    if (left)
-      emitChange(tx, 'left', 'presence', { id: userId, orgId, workspaceId }, { user_id: userId, ...left, ...removed });
+    const [user] = await tx.query<{ username: string }>({ text: LEFT, values });
+    if (!user) return;
+    const data = { user_id: userId, username: user.username, reason: removed.reason };
+    emitChange(tx, 'left', 'presence', { id: userId, orgId, workspaceId }, data);
   });
 
 /** The task that does so within a second, on one node at a time. */

@@ -6,7 +6,7 @@ export interface PresentPlace {
   workspaceId: string;
 }
 
-/** Names what is known about a user in a workspace: who changes it takes turns. */
+/** Names the turns of those who change what is known about a user in a workspace. */
 export const turnOf = ({ workspaceId }: Pick<PresentPlace, 'workspaceId'>, userId: string): string =>
   `presence ${workspaceId} ${userId}`;
 
@@ -15,7 +15,7 @@ export const lockOf = (place: Pick<PresentPlace, 'workspaceId'>, userId: string)
   statement`select pg_advisory_xact_lock(hashtextextended(${turnOf(place, userId)}, 0))`;
 
 /**
- * The end of a query for rows that are changed together: they are locked in one order by all, a renewal of many users
- * included, so nobody waits in a circle.
+ * The end of a query that locks several connections `p` before they are changed. A renewal locks those of many users
+ * without their turns: as all lock in this order, no two wait for each other.
  */
 export const IN_ORDER = 'order by p.workspace_id, p.user_id, p.connection_id for no key update of p';

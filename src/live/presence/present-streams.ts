@@ -92,7 +92,7 @@ export class PresentStreams {
     }
     const { place, caller } = stream;
     const { userId } = caller.principal;
-    // of streams that end at once, the last one sees that it is
+    // in turn: of streams that end at once, the last one sees that no other is left
     const exit = this.#deps.sql
       .changeInTurn(turnOf(place, userId), EXIT, [place.workspaceId, userId, connectionId, credentialOf(caller)])
       .then(

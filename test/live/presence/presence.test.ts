@@ -5,6 +5,7 @@ import { lockWaits } from '../../support/lock-waits.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { signIn } from '../../support/person.ts';
 import { expectOk } from '../../support/requests.ts';
+import { inTransaction } from '../../support/rows.ts';
 import { type EventSource, openEvents } from '../../support/sockets.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -388,20 +389,10 @@ describe('an open stream', () => {
   });
 });
 
-describe('what others hold', () => {
-  /** Runs within a transaction of its own, which is committed in the end. */
-  const holding = async (work: (client: pg.PoolClient) => Promise<void>) => {
-    const client = await app.database.pool.connect();
-    try {
-      await client.query('begin');
-      await work(client);
-    } finally {
-      await client.query('commit');
-      client.release();
-    }
-  };
-  const hold = (client: pg.PoolClient, id: string) =>
-    client.query('select from presences where connection_id = $1 for update nowait', [id]);
+describe('while others lock connections', () => {
+  const transaction = (work: (db: pg.PoolClient) => Promise<void>) => inTransaction(app.database.pool, work);
+  const hold = (db: pg.PoolClient, id: string) =>
+    db.query('select from presences where connection_id = $1 for update nowait', [id]);
   const waiting = (count: number) =>
     waitFor(async () => expect(await lockWaits(app.database.pool)).toBeGreaterThanOrEqual(count));
   /** In the order of their keys. */
@@ -412,18 +403,18 @@ describe('what others hold', () => {
       )
       .map((row) => row.connection_id);
 
-  test('a renewal waits for it without holding what comes later', async () => {
+  test('a renewal waits for the first, and has not locked those after it', async () => {
     const time = hurryTimers();
     for (const role of ROLES) await stream(as(role));
     const [first, ...rest] = await connections();
     await elapse(20);
     const ends = async () => (await present()).map((row) => row.ends);
     const soonest = Math.min(...(await ends()));
-    await holding(async (client) => {
-      await hold(client, first!);
+    await transaction(async (db) => {
+      await hold(db, first!);
       time.pass(15_000);
       await waiting(1);
-      for (const id of rest) await hold(client, id);
+      for (const id of rest) await hold(db, id);
     });
     await waitFor(async () => expect(Math.min(...(await ends()))).toBeGreaterThan(soonest + 10));
   });
@@ -432,8 +423,8 @@ describe('what others hold', () => {
     await announce('join', as('viewer'));
     const one = await stream(as('viewer'));
     const two = await stream(as('viewer'), other);
-    await holding(async (client) => {
-      for (const { connected } of [one, two]) await hold(client, connected.connection_id);
+    await transaction(async (db) => {
+      for (const { connected } of [one, two]) await hold(db, connected.connection_id);
       one.close();
       two.close();
       await waiting(2);
@@ -447,27 +438,23 @@ describe('what others hold', () => {
     await stream(as('viewer'));
     await stream(as('viewer'), other);
     const [first] = await connections();
-    const renewing = await app.database.pool.connect();
-    const { rows } = await renewing.query<{ pid: number }>('select pg_backend_pid() as pid');
-    try {
-      await holding(async (client) => {
+    await transaction(async (renewal) => {
+      await transaction(async (db) => {
         const turn = `presence ${world.ids.workspace_id} ${world.accounts.viewer.userId}`;
-        await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [turn]);
+        await db.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [turn]);
         await elapse(100);
-        await renewing.query('begin');
-        await renewing.query(`update presences set expires_at = now() + interval '45 s' where connection_id = $1`, [
+        await renewal.query(`update presences set expires_at = now() + interval '45 s' where connection_id = $1`, [
           first,
         ]);
       });
       // to the removal, both have ended when it begins
       await waitFor(async () => {
-        const blocked = 'select from pg_stat_activity where $1 = any(pg_blocking_pids(pid))';
-        expect((await app.database.pool.query(blocked, [rows[0]!.pid])).rowCount).toBeGreaterThan(0);
+        const { rows } = await renewal.query<{ n: number }>(
+          `select count(*)::int as n from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))`,
+        );
+        expect(rows[0]!.n).toBeGreaterThan(0);
       });
-    } finally {
-      await renewing.query('commit');
-      renewing.release();
-    }
+    });
     await waitFor(async () => expect(await connections()).toEqual([first]));
     expect(await told()).toEqual([joined('viewer')]);
   });
