@@ -11,7 +11,7 @@ import { type Lane, Workers } from './workers.ts';
 
 const LOOK_MS = 1_000;
 const LEASE_SECONDS = 20;
-// workers that leave ready jobs for this many polls are stuck
+// workers that begin none of the ready jobs for this many polls are stuck
 const PATIENCE = 5;
 const SHARED_WORKERS = 4;
 /** Places are numbered anew at most so often. */
@@ -129,6 +129,8 @@ export class Jobs {
   #endLooking: () => Promise<void> = async () => undefined;
   #hasBegun = false;
   #renumberedAt = Number.NEGATIVE_INFINITY;
+  /** Jobs that have begun since the last look. */
+  #begun = 0;
   #looksInVain = 0;
   #isStopped = false;
 
@@ -174,7 +176,10 @@ export class Jobs {
     if (isFull) await this.#renumber();
     const freed = hasStale ? await this.#freeStale() : 0;
     const added = due.length > 0 ? await this.#schedule.addDue(due) : 0;
-    this.#looksInVain = ready > 0 && this.#running.size === 0 ? this.#looksInVain + 1 : 0;
+    // short jobs begin and end between two looks
+    const isIdle = this.#begun === 0 && this.#running.size === 0;
+    this.#begun = 0;
+    this.#looksInVain = ready > 0 && isIdle ? this.#looksInVain + 1 : 0;
     if (!this.#workers?.isSound || this.#looksInVain >= PATIENCE) await this.#replaceWorkers();
     else if (ready + freed + added > 0 && !this.#isStopped) this.#workers.nudge(ready + freed + added);
   }
@@ -242,6 +247,7 @@ export class Jobs {
 
   async #run(task: Task, payload: unknown, { job, abortSignal }: JobHelpers): Promise<void> {
     this.#running.set(job.id, task.name);
+    this.#begun += 1;
     try {
       const span = this.#spanOf(job, payload);
       const work = () => task.run(objectOf(payload), { jobId: job.id, number: job.attempts, signal: abortSignal });

@@ -357,6 +357,28 @@ it('keeps no connection and listens to nothing while there is nothing to do', as
   expect(listening.rowCount).toBe(0);
 });
 
+it('workers go on while their jobs are so short that none runs in the moment of a look', async () => {
+  const workers = new Set<string>();
+  let done = 0;
+  const task: Task = {
+    name: 'note',
+    tries: 1,
+    run: async (_payload, { jobId }) => {
+      done += 1;
+      if (done % 50 !== 0) return;
+      const { rows } = await database.pool.query<{ locked_by: string }>(
+        'select locked_by from jobs._private_jobs where id = $1',
+        [jobId],
+      );
+      workers.add(rows[0]!.locked_by);
+    },
+  };
+  const { queue } = start([task]);
+  await add(queue, ...Array.from({ length: 5_000 }, () => ({ task, payload: {} })));
+  await waitUntil(() => done === 5_000);
+  expect(workers.size).toBe(1);
+});
+
 describe('workers that have stopped', () => {
   it('keep nothing of the service in memory: the library keeps the options of all that ever ran', async () => {
     const service = await startAndStop();
