@@ -126,6 +126,8 @@ export class Jobs {
   readonly #schedule: Scheduler;
   readonly #running = new Map<string, string>();
   #workers: Workers | null = null;
+  /** Workers whose place others have taken, and that still finish a job. */
+  readonly #replaced = new Set<Workers>();
   #endLooking: () => Promise<void> = async () => undefined;
   #hasBegun = false;
   #renumberedAt = Number.NEGATIVE_INFINITY;
@@ -162,10 +164,13 @@ export class Jobs {
   /** Takes no more jobs and finishes the running ones, within ten seconds. The next node runs the rest. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    const workers = this.#workers;
-    await Promise.all([workers?.stop(), this.#endLooking()]);
+    await Promise.all([this.#stopWorkers(), this.#endLooking()]);
     // a poll in progress may have replaced them
-    if (this.#workers !== workers) await this.#workers?.stop();
+    await this.#stopWorkers();
+  }
+
+  async #stopWorkers(): Promise<void> {
+    await Promise.all([this.#workers, ...this.#replaced].map(async (workers) => workers?.stop()));
   }
 
   async #look(): Promise<void> {
@@ -187,7 +192,11 @@ export class Jobs {
   /** After an error workers may never recover; new ones do. */
   async #replaceWorkers(): Promise<void> {
     if (this.#isStopped) return;
-    void this.#workers?.stop();
+    const old = this.#workers;
+    if (old) {
+      this.#replaced.add(old);
+      void old.stop().finally(() => this.#replaced.delete(old));
+    }
     this.#looksInVain = 0;
     const { pool, tasks, onFault } = this.#options;
     this.#workers = await Workers.start({ pool, lanes: this.#lanes(tasks), onFault });

@@ -35,6 +35,7 @@ export class Workers {
   readonly #events: WorkerEvents = new EventEmitter();
   readonly #receiver: FaultReceiver;
   #isSound = true;
+  #stopping: Promise<void> | null = null;
 
   private constructor(
     lanes: readonly Lane[],
@@ -101,7 +102,12 @@ export class Workers {
   /**
    * Takes no more jobs and waits for the running ones. Jobs that still run after ten seconds are released and repeated.
    */
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
     this.#isSound = false;
     const timer = setTimeout(() => void this.#force(), STOP_MS);
     await this.#end((pool) => pool.gracefulShutdown());

@@ -277,6 +277,34 @@ describe('a job', () => {
     expect([await count(), await count('locked_at is null and attempts = 0')]).toEqual([1, 1]);
   });
 
+  it('that runs on workers that were replaced is finished before its node stops', async () => {
+    const order: string[] = [];
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => order.push('slow')) };
+    const quick: Task = { name: 'quick', tries: 3, run: async () => order.push('quick') };
+    const { queue, jobs } = start([slow, quick]);
+    await add(queue, { task: slow, payload: {} });
+    await soon(async () => expect(await count('locked_at is not null')).toBe(1));
+    await server.outage(async () => {
+      await soon(() => {
+        jobs.wake();
+        expect(lines.join()).toContain('jobs could not be fetched');
+      });
+    });
+    await soon(() => add(queue, { task: quick, payload: {}, key: 'k' }));
+    await soon(() => expect(order).toEqual(['quick']));
+    const stopping = jobs.stop().then(() => order.push('stopped'));
+    await soon(() => expect(database.pool.idleCount).toBe(database.pool.totalCount));
+    expect(await count('locked_at is not null')).toBe(1);
+    release();
+    await stopping;
+    expect(order).toEqual(['quick', 'slow', 'stopped']);
+    expect(await count()).toBe(0);
+  });
+
   it('needs a declared task', () => {
     const task: Task = { name: 'forgotten', tries: 1, run: async () => undefined };
     expect(() => new JobQueue().insertion([{ task, payload: {} }])).toThrow(
