@@ -19,6 +19,10 @@ import { writtenRequest } from '../support/written.ts';
  */
 let app: TestApp;
 let world: World;
+const id = () => world.ids.workspace_id;
+const org = () => world.ids.org_id;
+/** Nothing is added to its sums. */
+const dayThatIsOver = new Date(Date.now() - 10 * 86_400_000).toISOString().slice(0, 10);
 const runs = vi.spyOn(Plan.prototype, 'run');
 beforeAll(async () => {
   app = await startTestApp({
@@ -33,6 +37,11 @@ beforeAll(async () => {
   });
   world = await createWorld(app);
   for (const list of listRoutes) await addRows(app, world, list, 3);
+  await app.database.pool.query(
+    `insert into activity_uses (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
+      values ($1, $2, $3, 'workspace', $2, 7, 1), ($1, $2, $3, 'secret', $4, 9, 2)`,
+    [org(), id(), dayThatIsOver, world.ids.secret_id],
+  );
 });
 afterAll(() => {
   runs.mockRestore();
@@ -117,9 +126,6 @@ test.each(thinned(hostileDocuments, 'plans').map((document) => [document.what, d
   },
 );
 
-const id = () => world.ids.workspace_id;
-const org = () => world.ids.org_id;
-
 /** Forms of documents that the documents above do not have. */
 const forms: [what: string, query: () => string, variables?: () => Record<string, unknown>][] = [
   [
@@ -155,6 +161,13 @@ const forms: [what: string, query: () => string, variables?: () => Record<string
   [
     'bad arguments in several places',
     () => `{ a: organizations(first: 0) { totalCount } b: organizations(first: 1000) { totalCount } me { id } }`,
+  ],
+  [
+    'what was used most',
+    () =>
+      `{ topResources(orgId: "${org()}", workspaceId: "${id()}", from: "${dayThatIsOver}T00:00:00Z",
+        to: "${dayThatIsOver}T12:00:00Z") { uses resourceType resourceId resource { __typename id ...W } } }
+        fragment W on Workspace { name }`,
   ],
   ['variables within an input', () => 'query ($id: ID!) { node(id: $id) { id } }', () => ({ id: '' })],
 ];

@@ -123,8 +123,8 @@ function argumentOf(root: RootField, argument: GraphQLArgument, source: SampleSo
 /** Whether a field answers activity records: each request adds one, so that its answer is never the same again. */
 export const showsRecords = (name: string): boolean => /[aA]ctivity(?:Summary)?$/.test(name);
 
-/** Whether a field tells how many of them there are. */
-export const sumsRecords = (name: string): boolean => name === 'series';
+/** Whether a field tells how many of them there are: it changes whenever some are added up. */
+export const sumsRecords = (name: string): boolean => name === 'series' || name === 'topResources';
 
 /** Documents by what they are made of: to print and measure a large one takes milliseconds. */
 const documents = new Map<string, string>();
