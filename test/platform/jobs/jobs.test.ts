@@ -61,6 +61,15 @@ const answersOf =
   async ({ text, values }: Statement) =>
     (await client.query<{ key: string | null }>(text, values)).rows;
 
+/** What a job waits for until it is released. */
+function hold(): { held: Promise<void>; release: () => void } {
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return { held, release };
+}
+
 const count = async (condition = 'true') =>
   (await database.pool.query(`select 1 from jobs._private_jobs where ${condition}`)).rowCount;
 const soon = (check: () => unknown) => waitFor(check);
@@ -231,10 +240,7 @@ describe('a job', () => {
 
   it('survives a database outage longer than a lease, and is done once by one of two nodes', async () => {
     const done: number[] = [];
-    let release = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { held, release } = hold();
     const task: Task<{ n: number }> = { name: 'note', tries: 3, run: async ({ n }) => done.push(n) };
     const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(-1)) };
     // a node that stands still for as long loses its job to the other one
@@ -259,10 +265,7 @@ describe('a job', () => {
 
   it('that runs is finished before its node stops, and nothing new begins', async () => {
     const done: unknown[] = [];
-    let release = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { held, release } = hold();
     const task: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(1)) };
     const { queue, jobs } = start([task]);
     await add(queue, { task, payload: {} });
@@ -279,10 +282,7 @@ describe('a job', () => {
 
   it('that runs on workers that were replaced is finished before its node stops', async () => {
     const order: string[] = [];
-    let release = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { held, release } = hold();
     const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => order.push('slow')) };
     const quick: Task = { name: 'quick', tries: 3, run: async () => order.push('quick') };
     const { queue, jobs } = start([slow, quick]);
