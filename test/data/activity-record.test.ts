@@ -17,6 +17,7 @@ import type { Principal } from '../../src/kernel/principal.ts';
 import { activeSpan, type TraceSpan, within } from '../../src/kernel/spans.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import type { TokenGrant } from '../../src/kernel/token-grant.ts';
+import { gate } from '../support/gate.ts';
 
 const token: TokenGrant = {
   id: 'tok_1',
@@ -388,10 +389,7 @@ describe('the recorder', () => {
   });
 
   it('has written all when a flush ends, and needs no timer any more', async () => {
-    let answer = (): void => undefined;
-    const answered = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
+    const { opened: answered, open: answer } = gate();
     database = () => answered;
     const order: string[] = [];
     record('a');

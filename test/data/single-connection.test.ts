@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
+import { gate } from '../support/gate.ts';
 import { type Person, registerProven } from '../support/person.ts';
 
 let app: TestApp;
@@ -26,10 +27,7 @@ describe('a transaction asks for no second connection', () => {
   it('and what goes on after its end asks as everybody does', async () => {
     const { sql } = app.services;
     let later: Promise<unknown> | undefined;
-    let end = (): void => undefined;
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const { opened: ended, open: end } = gate();
     await app.database.prisma.$transaction(async () => {
       later = ended.then(() => sql.read('select 1 as one', []));
     });

@@ -3,6 +3,7 @@ import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
 import { describeInBrowser } from '../support/browser.ts';
+import { gate } from '../support/gate.ts';
 import { type Person, register, registerProven } from '../support/person.ts';
 import { makeInstance, makeTool } from '../support/tool-instance.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
@@ -89,10 +90,7 @@ describeInBrowser('finding one’s way in the console', () => {
     const toolId = await makeTool(max, service, 'Used');
     await makeInstance(max, { toolId, name: 'Mine' });
     const page = await shown.pageOf(max);
-    let release: () => void = () => undefined;
-    const isHeld = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { opened: isHeld, open: release } = gate();
     let asked = 0;
     const isSecondPage = (request: Request) => {
       const { query, variables } = request.postDataJSON() as { query?: string; variables?: { after?: string | null } };

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { catalogOf, entitle, modelUrl, newAccount, newModel } from '../../models/models/catalogue.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type EmbeddingServer, startEmbeddings } from '../../support/embedding-server.ts';
+import { gate } from '../../support/gate.ts';
 import { keptLog } from '../../support/log-lines.ts';
 import { stopAges } from '../../support/passing-time.ts';
 import { caller, type Person, register } from '../../support/person.ts';
@@ -261,10 +262,8 @@ test('while the provider is away, words find; the artifact says why, and is embe
 
 test('what comes back after the workspace chose no model any longer is not kept', async () => {
   const { ann, car, model } = await setting();
-  let release: () => void = () => undefined;
-  provider.held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { opened, open: release } = gate();
+  provider.held = opened;
   await choose(ann, model);
   await waitFor(() => expect(provider.requests.length).toBeGreaterThan(0));
   expect((await choose(ann, null)).status).toBe(200);
@@ -289,10 +288,8 @@ test('a provider that says when to come back is asked no earlier', async () => {
 
 test('a version whose provider fails late does not take the place of the one after it', async () => {
   const { ann, car, model } = await embedded();
-  let release: () => void = () => undefined;
-  provider.held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { opened, open: release } = gate();
+  provider.held = opened;
   const sent = (text: string) => provider.texts().filter((one) => one.includes(text)).length;
   await putArtifact(ann, car.artifact_id, { content: 'The second car.' });
   await waitFor(() => expect(sent('second')).toBe(1));
@@ -360,10 +357,8 @@ test('a long text is embedded in several requests, and what was embedded is not 
 test('two jobs of an artifact do not send its texts twice, on whichever nodes they run', async () => {
   const { ann, car, model } = await setting();
   await app.another({ OUTBOUND_ALLOW: '127.0.0.1' });
-  let release: () => void = () => undefined;
-  provider.held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { opened, open: release } = gate();
+  provider.held = opened;
   await choose(ann, model);
   const { pool } = app.database;
   const sent = () => provider.texts().filter((text) => text.includes('car'));

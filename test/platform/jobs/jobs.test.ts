@@ -9,6 +9,7 @@ import { Workers } from '../../../src/platform/jobs/workers.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { collectGarbage } from '../../support/garbage.ts';
+import { gate } from '../../support/gate.ts';
 import { whileRetriesWait } from '../../support/held-jobs.ts';
 import { lockWaits } from '../../support/lock-waits.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
@@ -60,15 +61,6 @@ const answersOf =
   (client: Pick<pg.ClientBase, 'query'>) =>
   async ({ text, values }: Statement) =>
     (await client.query<{ key: string | null }>(text, values)).rows;
-
-/** What a job waits for until it is released. */
-function hold(): { held: Promise<void>; release: () => void } {
-  let release = (): void => undefined;
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  return { held, release };
-}
 
 const count = async (condition = 'true') =>
   (await database.pool.query(`select 1 from jobs._private_jobs where ${condition}`)).rowCount;
@@ -240,7 +232,7 @@ describe('a job', () => {
 
   it('survives a database outage longer than a lease, and is done once by one of two nodes', async () => {
     const done: number[] = [];
-    const { held, release } = hold();
+    const { opened: held, open: release } = gate();
     const task: Task<{ n: number }> = { name: 'note', tries: 3, run: async ({ n }) => done.push(n) };
     const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(-1)) };
     // a node that stands still for as long loses its job to the other one
@@ -265,7 +257,7 @@ describe('a job', () => {
 
   it('that runs is finished before its node stops, and nothing new begins', async () => {
     const done: unknown[] = [];
-    const { held, release } = hold();
+    const { opened: held, open: release } = gate();
     const task: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(1)) };
     const { queue, jobs } = start([task]);
     await add(queue, { task, payload: {} });
@@ -282,7 +274,7 @@ describe('a job', () => {
 
   it('that runs on workers that were replaced is finished before its node stops', async () => {
     const order: string[] = [];
-    const { held, release } = hold();
+    const { opened: held, open: release } = gate();
     const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => order.push('slow')) };
     const quick: Task = { name: 'quick', tries: 3, run: async () => order.push('quick') };
     const { queue, jobs } = start([slow, quick]);

@@ -5,6 +5,7 @@ import type { Task } from '../../../src/kernel/tasks.ts';
 import { Jobs } from '../../../src/platform/jobs/jobs.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { gate } from '../../support/gate.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
 
@@ -270,10 +271,7 @@ it('a job that failed is tried again at its place, before the crowd that came la
 
 it('work that runs once at a time keeps no other work waiting, nor is kept', async () => {
   const order: string[] = [];
-  let release: () => void = () => undefined;
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { opened: held, open: release } = gate();
   const slow = recording(order, { name: 'slow', atOnce: 1, run: () => held });
   const quick = recording(order, { name: 'quick' });
   const { queue, start } = nodeWith(slow, quick);

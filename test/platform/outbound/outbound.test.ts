@@ -9,6 +9,7 @@ import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts'
 import { certificate } from '../../support/certificate.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { freePort } from '../../support/free-port.ts';
+import { gate } from '../../support/gate.ts';
 import { client, rawTarget, target } from '../../support/outbound-client.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
@@ -23,15 +24,6 @@ afterEach(async () => {
 });
 
 const ok: Answering = (_request, response) => response.end('{"ok":true}');
-
-/** What waits for `opened` goes on when `open` is called. */
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = (): void => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
 
 async function codeOf(call: Promise<unknown>): Promise<string> {
   const error = await call.then(

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listOf } from '../../insight/notifications/told.ts';
 import type { TestApp } from '../../support/app.ts';
+import { gate } from '../../support/gate.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { colleague, eventsOf, type Person } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
@@ -31,15 +32,6 @@ afterAll(async () => {
 });
 
 const MINUTE = 60_000;
-
-/** A gate that somebody opens. */
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open: () => void = () => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
 
 interface Connected {
   ann: Person;

@@ -9,6 +9,7 @@ import { OutboundResponse } from '../../../src/platform/outbound/outbound-respon
 import { BoundedThread, ThreadError } from '../../../src/platform/threads/bounded-thread.ts';
 import { LargeAnswers } from '../../../src/tools/tool-actions/large-answers.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { gate } from '../../support/gate.ts';
 import { type Person, register } from '../../support/person.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -366,10 +367,7 @@ describe('the room for large answers', () => {
 
   test('is not all for those who take the most', async () => {
     const answers = new LargeAnswers({ onFault: unexpected, waitMs: 600_000 });
-    let end: () => void = () => undefined;
-    const isOver = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const { opened: isOver, open: end } = gate();
     const begun: string[] = [];
     const works = ['one', 'one', 'two', 'two', 'three', 'three', 'four', 'four', 'five', 'six'].map((owner) =>
       answers.with(owner, async ({ room: take }) => {
@@ -385,10 +383,7 @@ describe('the room for large answers', () => {
 
   test('is waited for a moment by a call, and as long as it takes by a list, which holds up nobody', async () => {
     const answers = new LargeAnswers({ onFault: unexpected, room: { ...room, waitingPerOwner: 2 }, waitMs: 1 });
-    let end: () => void = () => undefined;
-    const isOver = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const { opened: isOver, open: end } = gate();
     const first = answers.with('one', async ({ room: take }) => {
       await take(signal);
       await isOver;
@@ -404,10 +399,7 @@ describe('the room for large answers', () => {
   test('goes to nobody who has stopped to wait', async () => {
     const answers = new LargeAnswers({ onFault: unexpected, room, waitMs: 600_000 });
     let late: Promise<void> | undefined;
-    let end: () => void = () => undefined;
-    const isOver = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const { opened: isOver, open: end } = gate();
     const first = answers.with('one', async ({ room: take }) => {
       await take(signal);
       await isOver;

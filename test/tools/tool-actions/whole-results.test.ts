@@ -4,6 +4,7 @@ import type http from 'node:http';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { gate } from '../../support/gate.ts';
 import { colleague, type Person, register, signIn } from '../../support/person.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { issueToken } from '../../support/tokens.ts';
@@ -211,10 +212,7 @@ describe('what cannot be kept is said, and the call stays a success', () => {
   test('in time: what arrives later is removed', async () => {
     const { storage } = app.services;
     const put = storage.put.bind(storage);
-    let goOn: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
+    const { opened: held, open: goOn } = gate();
     const slow = vi.spyOn(storage, 'put').mockImplementation(async (...file) => {
       await held;
       return put(...file);
