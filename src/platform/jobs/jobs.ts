@@ -108,6 +108,8 @@ export interface JobsOptions {
   leaseSeconds?: number;
   /** Pause between two polls; new jobs of this process do not wait for it. Default: one second. */
   pollMs?: number;
+  /** For how long jobs that run may go on when it stops. Default: ten seconds. */
+  stopMs?: number;
   /** The seconds between two runs of a scheduled task. Default: what its schedule says. */
   periodOf?: (schedule: Schedule) => number;
 }
@@ -161,7 +163,7 @@ export class Jobs {
     return jobStates(async (text, values) => (await pool.query<JobState>(text, values)).rows, [...this.givenUp.keys()]);
   }
 
-  /** Takes no more jobs and finishes the running ones, within ten seconds. The next node runs the rest. */
+  /** Takes no more jobs and finishes the running ones, within `stopMs`. The next node runs the rest. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.all([this.#stopWorkers(), this.#endLooking()]);
@@ -198,8 +200,8 @@ export class Jobs {
       void old.stop().finally(() => this.#replaced.delete(old));
     }
     this.#looksInVain = 0;
-    const { pool, tasks, onFault } = this.#options;
-    this.#workers = await Workers.start({ pool, lanes: this.#lanes(tasks), onFault });
+    const { pool, tasks, onFault, stopMs } = this.#options;
+    this.#workers = await Workers.start({ pool, lanes: this.#lanes(tasks), onFault, ...(stopMs && { stopMs }) });
   }
 
   /** A task that may run so often at once has as many workers; all others share some. */

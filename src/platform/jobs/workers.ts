@@ -1,10 +1,13 @@
 import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { LogFunctionFactory, TaskList, WorkerEvents, WorkerPool } from 'graphile-worker';
 import type pg from 'pg';
 
 // `Jobs` announces new and due jobs, so that idle workers need not poll
 const POLL_MS = 60_000;
 const STOP_MS = 10_000;
+/** For giving back jobs that are not done by then: one statement. */
+const FORCE_MS = 3_000;
 
 /** Tasks that share some workers. */
 export interface Lane {
@@ -19,6 +22,8 @@ export interface WorkersOptions {
   lanes: readonly Lane[];
   /** Receives the messages of the library, with the `error` if there is one. */
   onFault: (error: unknown, what: string) => void;
+  /** For how long jobs that run may go on when the workers are stopped. Default: ten seconds. */
+  stopMs?: number;
 }
 
 /**
@@ -34,6 +39,7 @@ export class Workers {
   readonly #pools: readonly { pool: WorkerPool; workers: number }[];
   readonly #events: WorkerEvents = new EventEmitter();
   readonly #receiver: FaultReceiver;
+  readonly #stopMs: number;
   #isSound = true;
   #stopping: Promise<void> | null = null;
 
@@ -41,8 +47,10 @@ export class Workers {
     lanes: readonly Lane[],
     start: (lane: Lane, events: WorkerEvents) => WorkerPool,
     receiver: FaultReceiver,
+    stopMs: number,
   ) {
     this.#receiver = receiver;
+    this.#stopMs = stopMs;
     this.#events.on('worker:getJob:error', ({ error }) => {
       // all workers get the same error: it is reported once
       if (this.#isSound) receiver.onFault?.(error, 'jobs could not be fetched');
@@ -60,7 +68,7 @@ export class Workers {
   /**
    * Starts the workers. The library is loaded only now, so that the start of the service does not wait for its 60 ms.
    */
-  static async start({ pool, lanes, onFault }: WorkersOptions): Promise<Workers> {
+  static async start({ pool, lanes, onFault, stopMs = STOP_MS }: WorkersOptions): Promise<Workers> {
     const { Logger, runTaskList } = await import('graphile-worker');
     const receiver: FaultReceiver = { onFault };
     const logger = new Logger(loggingTo(receiver));
@@ -83,6 +91,7 @@ export class Workers {
           withoutListening(pool),
         ),
       receiver,
+      stopMs,
     );
   }
 
@@ -99,9 +108,7 @@ export class Workers {
     if (this.#isSound) for (const { pool, workers } of this.#pools) pool.nudge(Math.min(count, workers));
   }
 
-  /**
-   * Takes no more jobs and waits for the running ones. Jobs that still run after ten seconds are released and repeated.
-   */
+  /** Takes no more jobs and waits for the running ones. Those that still run after `stopMs` are given back. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -109,22 +116,26 @@ export class Workers {
 
   async #stop(): Promise<void> {
     this.#isSound = false;
-    const timer = setTimeout(() => void this.#force(), STOP_MS);
-    await this.#end((pool) => pool.gracefulShutdown());
-    clearTimeout(timer);
+    await Promise.all(this.#pools.map(({ pool }) => end(pool, this.#stopMs)));
     this.#events.removeAllListeners();
     this.#receiver.onFault = null;
   }
+}
 
-  #force(): Promise<void> {
-    return this.#end((pool) => pool.forcefulShutdown('the service stops'));
-  }
-
-  /** The library has logged any errors; the locks end with their lease. */
-  async #end(shutdown: (pool: WorkerPool) => unknown): Promise<void> {
-    const ends = await Promise.allSettled(this.#pools.map(async ({ pool }) => shutdown(pool)));
-    if (ends.some(({ status }) => status === 'rejected')) this.#isSound = false;
-  }
+/**
+ * The library has logged any errors; the locks end with their lease. Its promises are waited for only so long: it waits
+ * until none of the failures that it has begun to note is left, and when two of them could not be noted it has counted
+ * one too many as done, and waits for ever.
+ */
+async function end(pool: WorkerPool, withinMs: number): Promise<void> {
+  const inTime = new AbortController();
+  const { signal } = inTime;
+  const force = async (): Promise<void> => {
+    await delay(withinMs, undefined, { signal });
+    await Promise.race([pool.forcefulShutdown('the service stops'), delay(FORCE_MS, undefined, { signal })]);
+  };
+  await Promise.allSettled([Promise.race([pool.gracefulShutdown(), force()])]);
+  inTime.abort();
 }
 
 /** What the library logs as an error. Failed jobs are logged by `Jobs`: the library would add their payloads. */

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
 import type { Statement } from '../../../src/data/writes.ts';
 import { GiveUp, scheduled, type Task } from '../../../src/kernel/tasks.ts';
-import { Jobs } from '../../../src/platform/jobs/jobs.ts';
+import { Jobs, type JobsOptions } from '../../../src/platform/jobs/jobs.ts';
 import { Workers } from '../../../src/platform/jobs/workers.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -39,13 +39,15 @@ afterEach(async () => {
 });
 
 /** A node that does these tasks, and the queue of its changes. */
-function start(tasks: readonly Task[], leaseSeconds?: number): { queue: JobQueue; jobs: Jobs } {
+function start(
+  tasks: readonly Task[],
+  given: Pick<JobsOptions, 'leaseSeconds' | 'stopMs'> = {},
+): { queue: JobQueue; jobs: Jobs } {
   const queue = new JobQueue();
   queue.declare(tasks);
   const logger = pino({ base: undefined }, { write: (line: string) => void lines.push(line) });
   const onFault = (error: unknown, what: string) => logger.error(error, what);
-  const options = { pool: database.pool, tasks, logger, onFault, pollMs: 50 };
-  const jobs = new Jobs({ ...options, ...(leaseSeconds ? { leaseSeconds } : {}) });
+  const jobs = new Jobs({ pool: database.pool, tasks, logger, onFault, pollMs: 50, ...given });
   queue.onAdded(() => jobs.wake());
   nodes.push(jobs);
   jobs.start();
@@ -219,7 +221,7 @@ describe('a job', () => {
       `update jobs._private_jobs set attempts = 2, locked_by = 'gone', locked_at = now() - interval '1 minute'`,
     );
     const { rows } = await database.pool.query<{ id: string }>('select id from jobs._private_jobs');
-    const { jobs } = start([task], 1);
+    const { jobs } = start([task], { leaseSeconds: 1 });
     await soon(async () => expect(await count()).toBe(0));
     await soon(() => expect(jobs.givenUp.get('mortal')).toBe(1));
     const note = [{ n: 7 }, { jobId: rows[0]!.id, number: 2 }];
@@ -236,7 +238,7 @@ describe('a job', () => {
     const task: Task<{ n: number }> = { name: 'note', tries: 3, run: async ({ n }) => done.push(n) };
     const slow: Task = { name: 'slow', tries: 3, run: () => held.then(() => done.push(-1)) };
     // a node that stands still for as long loses its job to the other one
-    const lease = 4;
+    const lease = { leaseSeconds: 4 };
     const [here] = [start([task, slow], lease), start([task, slow], lease)];
     await add(here.queue, { task: slow, payload: {} });
     await soon(async () => expect(await count('locked_at is not null')).toBe(1));
@@ -246,7 +248,7 @@ describe('a job', () => {
       const began = performance.now();
       release();
       await soon(() => expect(lines.join().split('due jobs could not be read').length).toBeGreaterThan(6));
-      await soon(() => expect(performance.now() - began).toBeGreaterThan(lease * 1_000));
+      await soon(() => expect(performance.now() - began).toBeGreaterThan(lease.leaseSeconds * 1_000));
       expect(done).toEqual([-1]);
     });
     await soon(skipWaits);
@@ -295,6 +297,31 @@ describe('a job', () => {
     await stopping;
     expect(order).toEqual(['quick', 'slow', 'stopped']);
     expect(await count()).toBe(0);
+  });
+
+  it('does not hold up its node when two others failed in an outage, and neither could be noted', async () => {
+    const held = [gate(), gate(), gate()] as const;
+    const failing: Task<{ n: 0 | 1 }> = {
+      name: 'failing',
+      tries: 3,
+      run: async ({ n }) => {
+        await held[n].opened;
+        throw new Error('on purpose');
+      },
+    };
+    const slow: Task = { name: 'slow', tries: 3, run: () => held[2].opened };
+    const { queue, jobs } = start([failing, slow], { stopMs: 200 });
+    await add(queue, { task: failing, payload: { n: 0 } }, { task: failing, payload: { n: 1 } });
+    await add(queue, { task: slow, payload: {} });
+    await soon(async () => expect(await count('locked_at is not null')).toBe(3));
+    await server.outage(async () => {
+      for (const n of [0, 1]) {
+        held[n]!.open();
+        await soon(() => expect(lines.join().match(/job queue: Failed to fail jobs/g)).toHaveLength(n + 1));
+      }
+    });
+    held[2].open();
+    await jobs.stop();
   });
 
   it('needs a declared task', () => {
