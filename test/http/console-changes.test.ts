@@ -154,7 +154,7 @@ describeInBrowser('what the console changes', () => {
     await waitFor(async () => expect(await addresses.getAttribute('aria-invalid')).toBe('true'));
     await addresses.fill('https://app.example.test/new');
     await dialog.getByRole('button', { name: 'Save', exact: true }).click();
-    await back.getByText('https://app.example.test/new').waitFor();
+    await back.getByRole('listitem').getByText('https://app.example.test/new').waitFor();
     await back.getByText(RETURN_TO).waitFor({ state: 'detached' });
 
     await list.getByRole('button', { name: `Delete the connection of ${endUserId}` }).click();

@@ -147,7 +147,11 @@ describeInBrowser('pictures in the console', () => {
     await page.getByRole('cell', { name: 'Theirs' }).waitFor();
     expect(await bolt()).toMatchObject({ description: 'Theirs' });
     await page.getByRole('button', { name: 'Save mine over theirs' }).click();
-    await panel.getByText('Mine', { exact: true }).waitFor();
+    // not what is still written in the form
+    await panel
+      .getByRole('paragraph')
+      .filter({ hasText: /^Mine$/ })
+      .waitFor();
     await panel.getByRole('button', { name: 'Delete Bolt' }).click();
     await page.getByLabel('Type “Bolt” to confirm').fill('Bolt');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();

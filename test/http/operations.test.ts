@@ -68,6 +68,7 @@ describe('health', () => {
     });
     expect(answer.headers['retry-after']).toBe('1');
     await lonely.server.close();
+    await lonely.stop();
   });
 
   it('shows the public keys of its tokens and nothing private', async () => {
