@@ -2,6 +2,7 @@ import type { Locator, Page, Route } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { describeInBrowser } from '../support/browser.ts';
+import { gate } from '../support/gate.ts';
 import { type Person, registerProven } from '../support/person.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
 import { BUSY, ConsoleInBrowser, open, part } from './console-browser.ts';
@@ -112,10 +113,7 @@ describeInBrowser('people at work in the console', () => {
 
   it('misses nothing between its first reading and the beginning of its streams', async () => {
     const page = await pageOf(bob);
-    let begin: (() => void) | undefined;
-    const isToBegin = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
+    const { opened: isToBegin, open: begin } = gate();
     await page.routeWebSocket(/\/graphql$/, async (socket) => {
       await isToBegin;
       socket.connectToServer();
@@ -126,7 +124,7 @@ describeInBrowser('people at work in the console', () => {
     expect((await ann.call('PUT', ann.home, { name: 'Between' })).status).toBe(200);
     const invitation = { email: 'between@example.test', role: 'member' };
     expect((await ann.call('POST', `/v1/orgs/${ann.orgId}/invitations`, invitation)).status).toBe(201);
-    begin!();
+    begin();
     await page.locator('.where', { hasText: 'Between' }).waitFor();
     await invited.getByText(invitation.email).waitFor();
 

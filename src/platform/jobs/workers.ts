@@ -123,9 +123,9 @@ export class Workers {
 }
 
 /**
- * The library has logged any errors; the locks end with their lease. Its promises are waited for only so long: it waits
- * until none of the failures that it has begun to note is left, and when two of them could not be noted it has counted
- * one too many as done, and waits for ever.
+ * Ends workers within a limit: jobs that are not done by then are given back. The library logs what fails, and locks
+ * that stay end with their lease. Without a limit this could take for ever: the library waits until it has noted each
+ * failed job, and when it could note neither of two, its count of them never comes to zero.
  */
 async function end(pool: WorkerPool, withinMs: number): Promise<void> {
   const inTime = new AbortController();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
 import { dated } from '../../support/dated.ts';
+import { gate } from '../../support/gate.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { changesOf, colleague, eventsOf, register } from '../../support/person.ts';
 import { makeClient, makeInstance, makeTool } from '../../support/tool-instance.ts';
@@ -245,13 +246,10 @@ describe('a provider', () => {
 
   test('that answers too late', async () => {
     const { ann, begun, before, code } = await begin();
-    let free: (value: unknown) => void = () => undefined;
-    const later = new Promise((resolve) => {
-      free = resolve;
-    });
+    const { opened: later, open: free } = gate();
     server.misbehave.push({ until: () => later });
     const answer = await exchange(ann, code, begun.state);
-    free(null);
+    free();
     expect(answer).toMatchObject({ status: 504, body: { error: 'UPSTREAM_TIMEOUT', details: { upstream: 'mailer' } } });
     expect(await rowOf(app, before.id)).toEqual(before);
   });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
+import { gate } from '../../support/gate.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { eventsOf, type Person, register } from '../../support/person.ts';
@@ -128,10 +129,7 @@ describe('an API that answers 401', () => {
   test('while the authorization server takes its time: a timeout, and the refresh goes on', async () => {
     const { id, connectionId } = await connectedOne(undefined, { timeout_seconds: 8 });
     server.accessTokens.clear();
-    let answer: (value: unknown) => void = () => undefined;
-    const later = new Promise((resolve) => {
-      answer = resolve;
-    });
+    const { opened: later, open: answer } = gate();
     server.misbehave.push({ until: () => later });
     const time = hurryTimers();
     const tried = tryIt(id);
@@ -142,7 +140,7 @@ describe('an API that answers 401', () => {
       message: 'The target did not answer in time.',
       details: { code: 'timeout' },
     });
-    answer(null);
+    answer();
     await waitFor(async () => expect((await rowOf(app, connectionId)).lastRefreshedAt).not.toBeNull());
     expect(await tryIt(id)).toMatchObject({ success: true });
     expect(server.grants.refresh_token).toBe(1);
