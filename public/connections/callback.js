@@ -92,8 +92,11 @@ const GONE = 'The page that began this is gone. Go back to the application, and 
 function bring(brought) {
   const channel = new BroadcastChannel(CHANNEL);
   const timer = setTimeout(() => show(GONE, 'problem'), NOBODY_MS);
+  const send = () => channel.postMessage({ type: 'code', state, ...brought });
   channel.onmessage = ({ data }) => {
     const answer = /** @type {Partial<Message>} */ (data ?? {});
+    // it was loaded later than this page
+    if (answer.type === 'listening') return send();
     if (answer.type !== 'done' || answer.state !== state) return;
     clearTimeout(timer);
     channel.close();
@@ -101,7 +104,7 @@ function bring(brought) {
     show('Connected. You can close this window.', 'done');
     window.close();
   };
-  channel.postMessage({ type: 'code', state, ...brought });
+  send();
 }
 
 // the code works once, and should not stay in the history

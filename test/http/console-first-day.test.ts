@@ -1,5 +1,7 @@
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeInBrowser } from '../support/browser.ts';
+import { gate } from '../support/gate.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { startTarget, type TargetServer } from '../support/target-server.ts';
 import { makeClient, makeInstance, makeTool } from '../support/tool-instance.ts';
@@ -57,27 +59,71 @@ describeInBrowser('the first day with the console', () => {
     expect(await edit.getByLabel('Client secret').getAttribute('placeholder')).toBe('It stays as it is.');
   });
 
-  it('takes the code of an authorization whose page was loaded again meanwhile', async () => {
+  /** Makes a tool of somebody's workspace, and opens the view that connects it. */
+  async function toConnect(name: string): Promise<Page> {
     const { ann } = shown.cast;
     const toolId = await makeTool(ann, provider.service, 'Ferry');
-    const client = await makeClient(ann, provider);
-    await makeInstance(ann, { toolId, name: 'Ferry line', client });
+    await makeInstance(ann, { toolId, name, client: await makeClient(ann, provider) });
     const page = await shown.pageOf(ann);
     await open(page, `${shown.homeOf(ann)}/tools`);
-    const authorized = `${provider.url}/authorize**`;
+    return page;
+  }
+
+  const connect = (page: Page, name: string) =>
+    page.getByRole('button', { name: `Connect ${name}`, exact: true }).click();
+
+  async function seeConnected(page: Page, name: string): Promise<void> {
+    await waitFor(async () => expect(await page.evaluate('sessionStorage.length')).toBe(0));
+    await page.context().unrouteAll();
+    await open(page, `${shown.homeOf(shown.cast.ann)}/tools`);
+    await part(page, 'Connections').getByRole('row', { name }).getByText('connected', { exact: true }).waitFor();
+  }
+
+  it('takes the code of an authorization whose page was loaded again meanwhile', async () => {
+    const page = await toConnect('Ferry line');
     let reload: Promise<unknown> | undefined;
-    await page.context().route(authorized, async (route) => {
-      reload ??= open(page, shown.homeOf(ann));
+    await page.context().route(`${provider.url}/authorize**`, async (route) => {
+      reload ??= open(page, shown.homeOf(shown.cast.ann));
       await reload;
       await route.continue();
     });
-    await page.getByRole('button', { name: 'Connect Ferry line', exact: true }).click();
+    await connect(page, 'Ferry line');
     await waitFor(() => expect(reload).toBeDefined());
     await reload;
-    await waitFor(async () => expect(await page.evaluate('sessionStorage.length')).toBe(0));
-    await page.context().unroute(authorized);
-    await open(page, `${shown.homeOf(ann)}/tools`);
-    await part(page, 'Connections').getByRole('row', { name: 'Ferry line' }).getByText('connected').waitFor();
+    await seeConnected(page, 'Ferry line');
+  });
+
+  it('takes the code that comes while the page is loaded again', async () => {
+    const page = await toConnect('Night ferry');
+    const scripts = gate();
+    await page.context().route(`${provider.url}/authorize**`, async (route) => {
+      await page.context().route('**/connecting-*.js', async (script) => {
+        await scripts.opened;
+        await script.continue();
+      });
+      await open(page, shown.homeOf(shown.cast.ann));
+      await route.continue();
+    });
+    const opened = page.context().waitForEvent('page');
+    await connect(page, 'Night ferry');
+    await (await opened).waitForURL(`${shown.cast.app.url}/connections/callback`);
+    scripts.open();
+    await seeConnected(page, 'Night ferry');
+  });
+
+  it('takes the code although the page is left in that moment', async () => {
+    const page = await toConnect('Last ferry');
+    let leaving: Promise<unknown> | undefined;
+    await page.context().route('**/graphql', async (route) => {
+      if (!route.request().postData()?.includes('mutation ExchangeConnection')) return route.continue();
+      // it has not left the browser yet
+      leaving = open(page, shown.homeOf(shown.cast.ann));
+      await leaving;
+    });
+    await connect(page, 'Last ferry');
+    await waitFor(() => expect(leaving).toBeDefined());
+    await leaving;
+    await seeConnected(page, 'Last ferry');
   });
 
   it('gives an application a new secret beside the one that others use, or takes it from it', async () => {

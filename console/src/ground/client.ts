@@ -84,11 +84,16 @@ const socket = createSocket({
   },
 });
 
+const fetchOptions: RequestInit = { headers: { 'x-csrf': '1' }, credentials: 'same-origin' };
+
+/** For a change that a page may be left right after: what is not on its way yet would be dropped with the page. */
+export const outlivingPage = { fetchOptions: { ...fetchOptions, keepalive: true } };
+
 /** The client of whoever holds the cookie. It has no token, and no storage. */
 export const client = new Client({
   url,
   fetch: tracedFetch,
-  fetchOptions: { headers: { 'x-csrf': '1' }, credentials: 'same-origin' },
+  fetchOptions,
   preferGetMethod: false,
   exchanges: [
     mapExchange({ onError: (error) => void (isSignedOut(error) && goToSignIn()) }),

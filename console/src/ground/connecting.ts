@@ -2,7 +2,7 @@ import { ExchangeConnectionDocument } from '../generated/documents';
 import { t } from '../texts';
 import { textOf } from './answers';
 import { begunStates } from './begun-states';
-import { client } from './client';
+import { client, outlivingPage } from './client';
 import { faultOf } from './problem';
 
 /** How the page that providers send users back to (`/connections/callback`) reaches the pages of this service. */
@@ -10,12 +10,25 @@ const CHANNEL = 'connections.callback';
 
 /** What that page brings. */
 interface Brought {
-  type: 'code' | 'done';
+  type: 'code';
   state: string;
   code?: string;
   iss?: string;
   /** Why the provider granted nothing. */
   error?: string;
+}
+
+/** What it is told. */
+interface Done {
+  type: 'done';
+  state: string;
+  ok: boolean;
+  error: string;
+}
+
+/** What a page says that listens from now on. */
+interface Listening {
+  type: 'listening';
 }
 
 type Told = (problem: string) => void;
@@ -32,7 +45,7 @@ function forget(state: string): void {
 async function exchanged({ state, code = '', iss, error }: Brought): Promise<string> {
   if (error !== undefined) return t.tools.notGranted;
   const variables = { state, code, ...(iss !== undefined && { iss }) };
-  const answer = await client.mutation(textOf(ExchangeConnectionDocument), variables).toPromise();
+  const answer = await client.mutation(textOf(ExchangeConnectionDocument), variables, outlivingPage).toPromise();
   return answer.error ? faultOf(answer.error).message : '';
 }
 
@@ -41,7 +54,7 @@ async function take(brought: Brought): Promise<void> {
   const told = begun.get(state);
   forget(state);
   const problem = await exchanged(brought);
-  channel?.postMessage({ type: 'done', state, ok: problem === '', error: problem });
+  channel?.postMessage({ type: 'done', state, ok: problem === '', error: problem } satisfies Done);
   told?.(problem);
 }
 
@@ -58,11 +71,13 @@ async function takeAlone(brought: Brought): Promise<void> {
 function listen(): void {
   if (channel) return;
   channel = new BroadcastChannel(CHANNEL);
-  channel.onmessage = ({ data }: MessageEvent<Brought>) => {
+  channel.onmessage = ({ data }: MessageEvent<Brought | Done | Listening>) => {
     if (data.type === 'code') void takeAlone(data);
     // another tab has finished it
-    else forget(data.state);
+    else if (data.type === 'done') forget(data.state);
   };
+  // what came back while this page was loaded brings its code again
+  channel.postMessage({ type: 'listening' } satisfies Listening);
 }
 
 if (begunStates.any()) listen();
