@@ -127,6 +127,17 @@ describe('Idempotency-Key', () => {
       expect((await create(`quota-${what}`, what, user)).headers['idempotent-replayed']).toBe('true');
     });
 
+    it('also where PostgreSQL believes that nothing is kept, and plans for that', async () => {
+      const { pool } = app.database;
+      const user = await createUser(app, owner, { username: 'quota-believed', role: 'admin' });
+      await fill(user.userId, 1_200, 10);
+      await pool.query('delete from idempotency_keys');
+      await pool.query('analyze idempotency_keys');
+      await fill(user.userId, 1_200, 10);
+      expect((await create('quota-believed', 'believed', user)).statusCode).toBe(201);
+      expect(await keysOf(user.userId)).toHaveLength(1_000);
+    });
+
     it('waits for no other request that lets the oldest give way', async () => {
       const user = await createUser(app, owner, { username: 'quota-busy', role: 'admin' });
       await fill(user.userId, 1_002, 10);
