@@ -95,7 +95,7 @@ function bring(brought) {
   const send = () => channel.postMessage({ type: 'code', state, ...brought });
   channel.onmessage = ({ data }) => {
     const answer = /** @type {Partial<Message>} */ (data ?? {});
-    // it was loaded later than this page
+    // a page that has just begun to listen has missed the code
     if (answer.type === 'listening') return send();
     if (answer.type !== 'done' || answer.state !== state) return;
     clearTimeout(timer);

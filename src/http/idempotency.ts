@@ -31,8 +31,8 @@ const CLAIM = `with claimed as (insert into idempotency_keys (id, request_hash, 
 const FORGET_STALE = `delete from idempotency_keys where id = $1 and (created_at < now() - interval '24 hours'
   or (created_at < now() - interval '1 minute' and status_code is null and committed_at is null))`;
 const FREE = 'delete from idempotency_keys where id = $1 and committed_at is null';
-// the newest row is this one, whose size the statement does not see yet; arrays, because a join may be planned for a
-// table that was empty when PostgreSQL last looked, and would then read it once for each pair of rows
+// The newest row is this one, whose size the statement does not see yet. Arrays instead of joins: if the table was
+// empty when PostgreSQL last analyzed it, joins are planned for one row, as loops that read the table for each row.
 const KEEP = `with kept as (update idempotency_keys set status_code = $2, response = $3, size_bytes = $4 where id = $1),
     others as (select id, row_number() over newer as n, sum(size_bytes) over newer as bytes from idempotency_keys
       where user_id = $5 and id <> $1 and (status_code is not null or committed_at is not null)

@@ -18,7 +18,7 @@ interface Brought {
   error?: string;
 }
 
-/** What it is told. */
+/** What that page is told. */
 interface Done {
   type: 'done';
   state: string;
@@ -26,7 +26,7 @@ interface Done {
   error: string;
 }
 
-/** What a page says that listens from now on. */
+/** What a page says when it begins to listen. */
 interface Listening {
   type: 'listening';
 }
@@ -76,7 +76,7 @@ function listen(): void {
     // another tab has finished it
     else if (data.type === 'done') forget(data.state);
   };
-  // what came back while this page was loaded brings its code again
+  // a code that came while this page was being loaded was missed: its window sends it again
   channel.postMessage({ type: 'listening' } satisfies Listening);
 }
 
