@@ -17,6 +17,8 @@ interface SlowReadsOptions {
   /** Where the reads of a request may go instead. */
   replicaReads?: ReplicaReads | null;
   poolSize: number;
+  /** How long a statement of a search may take. */
+  searchTimeoutMs: number;
 }
 
 /**
@@ -43,6 +45,11 @@ export class SlowReads {
    */
   of(orgId: string, { limitMs, caller }: { limitMs?: number; caller?: AnyCaller } = {}): ReadRunner {
     return { read: (text, values) => this.#inTurn(orgId, () => this.#read(text, values, limitMs, caller)) };
+  }
+
+  /** The same for a search: a statement that takes longer than `SEARCH_TIMEOUT_MS` is refused. */
+  searchesOf(orgId: string, caller?: AnyCaller): ReadRunner {
+    return this.of(orgId, { limitMs: this.#options.searchTimeoutMs, caller });
   }
 
   async #read<Row extends object>(

@@ -78,7 +78,13 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
     replicaReads,
   });
   const access = new Access(sql, config);
-  const slowReads = new SlowReads({ sql, database, replicaReads, poolSize: config.databasePoolSize });
+  const slowReads = new SlowReads({
+    sql,
+    database,
+    replicaReads,
+    poolSize: config.databasePoolSize,
+    searchTimeoutMs: config.searchTimeoutMs,
+  });
   const budgets = new Budgets(process.redis);
   const deps: ServiceDeps = { sql, replicaReads, slowReads, changes, access, budgets };
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);

@@ -29,6 +29,7 @@ const slowReads = (poolSize: number): SlowReads =>
     sql: new Sql({ query } as unknown as pg.Pool),
     database: { transaction: (work) => work(transaction) },
     poolSize,
+    searchTimeoutMs: 2_000,
   });
 
 const busy = expect.objectContaining({
@@ -112,6 +113,7 @@ describe('slow reads', () => {
       sql: new Sql({ query: () => Promise.reject(new Error('of the database')) } as unknown as pg.Pool),
       database: { transaction: (work) => work(transaction) },
       poolSize: 1,
+      searchTimeoutMs: 2_000,
     });
     for (let n = 0; n < 3; n++) await expect(failing.of('ann').read('x', [])).rejects.toThrow('of the database');
   });
@@ -122,5 +124,15 @@ describe('slow reads', () => {
       [expect.stringContaining(`set_config('statement_timeout', '250', true)`), 'select $1 as n'],
     ]);
     expect(rows).toEqual([{ text: 'select $1 as n', values: [7] }]);
+  });
+
+  it('that search have the limit of searches, and wait for the same turns', async () => {
+    const reads = slowReads(1);
+    await reads.searchesOf('ann').read('select 1', []);
+    expect(committed).toEqual([[expect.stringContaining(`set_config('statement_timeout', '2000', true)`), 'select 1']]);
+    begin(reads, 'ann', 1);
+    const refused = expect(reads.searchesOf('ann').read('select 2', [])).rejects.toEqual(busy);
+    await vi.advanceTimersByTimeAsync(3_000);
+    await refused;
   });
 });

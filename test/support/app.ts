@@ -121,6 +121,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     MAILS_PER_HOUR: '0',
     PORT: '0',
     EVENT_POLL_MS: '20',
+    SEARCH_TIMEOUT_MS: '30000', // what a search reads is bounded; how long it takes depends on the machine
     DATABASE_POOL_SIZE: '4', // each connection costs a process of PostgreSQL that plans every statement for itself
     ...env,
   });

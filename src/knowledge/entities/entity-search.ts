@@ -5,8 +5,6 @@ import { invalidInput } from '../../kernel/errors.ts';
 import { type Entity, entityColumns, LOOKUP_KEYS } from './entity.reads.ts';
 import { cleanName } from './entity-name.ts';
 
-/** A search that takes longer is refused. */
-const LIMIT_MS = 2_000;
 /** Entities that are looked at which are found in one way that says a lot, and in one that says less. */
 const MOST_EXACT = 200;
 const MOST_SIMILAR = 2_000;
@@ -101,7 +99,7 @@ export async function searchEntities(
 ): Promise<FoundEntity[]> {
   if (cleanName(query) === '') throw invalidInput(['query'], 'must not be blank');
   const rows = await slowReads
-    .of(orgId, { limitMs: LIMIT_MS })
+    .searchesOf(orgId)
     .read<Entity & Omit<FoundEntity, 'entity'>>(SEARCH, [
       orgId,
       appId,

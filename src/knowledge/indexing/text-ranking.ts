@@ -22,9 +22,6 @@ const MOST_RANKED = 2_000;
 /** How many of the best that words find are fused with as many that vectors find: the most that a search answers. */
 export const FUSED = 50;
 
-/** A search that takes longer is refused. */
-const LIMIT_MS = 2_000;
-
 /** How alike a corrected word is to the one that was meant counts so much. */
 const CORRECTED = 0.8;
 /** So much of what is left to the best score is what has the query as an exact part. */
@@ -276,7 +273,7 @@ export class TextRanking {
   }
 
   async rank(caller: AnyCaller, places: SearchedPlaces, query: RankingQuery): Promise<WordRanking> {
-    const reads = this.#reads.of(places.orgId, { limitMs: LIMIT_MS, caller });
+    const reads = this.#reads.searchesOf(places.orgId, caller);
     const rows = await reads.read<RankedRow>(RANK, rankingValues(places, query));
     const artifacts = rows.filter((row): row is RankedRow & RankedArtifact => row.artifactId !== null);
     return { artifacts, total: artifacts[0]?.total ?? 0, embedded: rows[0]?.embedded ?? [] };

@@ -30,6 +30,13 @@ export const storageSettings = {
       'After a change they are indexed again. Give all processes the same.',
     { defaultText: 'the one that is detected' },
   ),
+  searchTimeoutMs: setting(
+    'SEARCH_TIMEOUT_MS',
+    integer(100, 30_000),
+    'Milliseconds that PostgreSQL may take for a search of texts or entities. A search that takes longer is refused ' +
+      'with 503; vectors that take longer are left out of it.',
+    { default: '2000' },
+  ),
   s3Bucket: setting('S3_BUCKET', text, 'Bucket of an S3-compatible store for files. It must exist.', {
     defaultText: 'files are kept in `DATA_DIR/files`',
   }),

@@ -15,8 +15,6 @@ import { arrayOf, signsOf } from './stored-vectors.ts';
 
 /** How long the provider may take to embed a query: words have been found by then. */
 const EMBED_MS = 2_000;
-/** Vectors that take longer are left out. */
-const LIMIT_MS = 2_000;
 /** Chunks of a search whose vectors are looked at. */
 export const MOST_SCANNED = 50_000;
 /** Components that are multiplied: so many chunks are compared exactly, those whose signs agree most. */
@@ -116,7 +114,8 @@ interface NearestDeps {
  * Ranks by what chunks mean: by the angle between their vectors and that of the query. The query is sent to the model
  * of the workspace once. All vectors of the namespaces are looked at, up to {@link MOST_SCANNED}: by their signs, and
  * those that agree most by all components, which up to 600,000 components are all of them, or 6,000,000 where the
- * database has `pgvector` (docs/decisions/0047). A failure is no failure of the search.
+ * database has `pgvector` (docs/decisions/0047). A failure is no failure of the search, nor is it one when they take
+ * longer than a search may: they are left out.
  */
 export class NearestArtifacts {
   readonly #deps: NearestDeps;
@@ -166,7 +165,7 @@ export class NearestArtifacts {
 
   /** By the extension if the database has it; once without it if it no longer has. */
   async #nearest(orgId: string, valuesOf: (mostComponents: number) => unknown[]): Promise<NearestRow[]> {
-    const reads = this.#deps.reads.of(orgId, { limitMs: LIMIT_MS });
+    const reads = this.#deps.reads.searchesOf(orgId);
     if (await this.#knowsExtension(orgId)) {
       try {
         return await reads.read<NearestRow>(NEAREST_BY_EXTENSION, valuesOf(MOST_COMPONENTS_OF_EXTENSION));
