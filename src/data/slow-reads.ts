@@ -47,7 +47,7 @@ export class SlowReads {
     return { read: (text, values) => this.#inTurn(orgId, () => this.#read(text, values, limitMs, caller)) };
   }
 
-  /** The same for a search: a statement that takes longer than `SEARCH_TIMEOUT_MS` is refused. */
+  /** The same for a search: each of its statements ends after `SEARCH_TIMEOUT_MS`. */
   searchesOf(orgId: string, caller?: AnyCaller): ReadRunner {
     return this.of(orgId, { limitMs: this.#options.searchTimeoutMs, caller });
   }

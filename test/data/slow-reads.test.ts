@@ -14,7 +14,7 @@ let other: pg.Client;
 /** Looks at what runs: inside the transaction of the other one, it would be told the same again and again. */
 let looker: pg.Client;
 beforeAll(async () => {
-  app = await startTestApp({ env: { DATABASE_POOL_SIZE: String(POOL) } });
+  app = await startTestApp({ env: { DATABASE_POOL_SIZE: String(POOL), SEARCH_TIMEOUT_MS: '2000' } });
 });
 afterAll(() => app.close());
 beforeEach(async () => {

@@ -19,7 +19,6 @@ interface Results {
   results: Found[];
 }
 
-/** What a search finds. */
 const search = async ({ who, url }: Graph, query: string, more = '') => {
   const path = `${url}/entities/search?query=${encodeURIComponent(query)}${more}`;
   const { body } = await who.call<Results>('GET', path);

@@ -114,8 +114,8 @@ interface NearestDeps {
  * Ranks by what chunks mean: by the angle between their vectors and that of the query. The query is sent to the model
  * of the workspace once. All vectors of the namespaces are looked at, up to {@link MOST_SCANNED}: by their signs, and
  * those that agree most by all components, which up to 600,000 components are all of them, or 6,000,000 where the
- * database has `pgvector` (docs/decisions/0047). A failure is no failure of the search, nor is it one when they take
- * longer than a search may: they are left out.
+ * database has `pgvector` (docs/decisions/0047). A failure is no failure of the search: vectors that fail, or take
+ * longer than a search may, are left out.
  */
 export class NearestArtifacts {
   readonly #deps: NearestDeps;
